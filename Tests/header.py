@@ -184,7 +184,7 @@ class Header:
         return [one for one in self.functions.values() if one.is_exported]
 
     def handles(self):
-        """Returns the names of the structs that contain only an id."""
+        """Returns the names of the structs that contain nothing but an id."""
         return [one.name for one in self.structs.values() if [f.name for f in one.fields] == ["id"]]
 
     def receiver(self, function):

@@ -72,7 +72,7 @@ missing_packages() {
 # ---- Installing ----------------------------------------------------------------------------------
 
 # install_packages PACKAGE ...: installs all packages in one call, or fails. apt-get runs without
-# TMPDIR, because it switches to another user, who may not be able to use this user's directory.
+# TMPDIR, because apt-get switches to another user, who may be unable to use this user's directory.
 install_packages() {
   local install=(apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@")
   echo "installing $*" >&2

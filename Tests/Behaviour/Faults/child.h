@@ -1,4 +1,4 @@
-/* Child processes of a test, which may fail, hang or crash. */
+/* A test's child processes, which may fail, hang or crash. */
 
 #ifndef CHILD_H
 #define CHILD_H

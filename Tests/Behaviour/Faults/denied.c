@@ -25,12 +25,12 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* Denies the system call on this thread and on threads that it starts later. */
+/* Denies the system call on this thread and on all threads that it starts from now on. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d.number, 0, 4),
-      /* the low half of the argument */
+      /* the lower half of the argument */
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                (uint32_t)offsetof(struct seccomp_data, args) + 8 * d.argument),
       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, d.mask),

@@ -144,8 +144,8 @@ TEST(cancellation_that_is_pending_disturbs_no_wait) {
 
 static void do_nothing(waiter *w) { (void)w; }
 
-/* For the library, the wall clock alternates between a day ahead and a day behind. If a
- * condition variable used that clock, deadlines of the monotonic clock would be in the distant
+/* The library sees the wall clock alternate between a day ahead and a day behind. If a condition
+ * variable used the wall clock, deadlines taken from the monotonic clock would lie in the distant
  * past. */
 TEST(wall_clock_is_never_asked_for_by_a_wait) {
   asked_monotonic = 0;

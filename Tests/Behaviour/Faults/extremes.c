@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A wait with a nearly infinite timeout ends when the call ends, like a wait without a limit. */
+/* Like a wait without a limit, a wait with a nearly infinite timeout ends when the call ends. */
 static const uint64_t nearly_for_ever[] = {
     UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 1000000000, INT64_MAX, (uint64_t)INT64_MAX + 1};
 
@@ -103,7 +103,7 @@ static void *go_on_as_daemon(void *unused) {
   return NULL;
 }
 
-/* The process that daemon() creates can use the objects of its parent. */
+/* The process that daemon() creates can use its parent's objects. */
 TEST(daemon_goes_on_with_what_there_was) {
   multicast m = multicast_create();
   int ends[2], calls = 0;

@@ -1,5 +1,5 @@
 # Simulates failures around the library: requests for memory, threads, descriptors and barriers are
-# refused, waits are disturbed, and processes fork and end at any moment. `ctest -L fault` runs
+# refused, waits are disturbed, and processes fork and exit at any moment. `ctest -L fault` runs
 # these tests.
 
 set(faults_dir ${CMAKE_CURRENT_LIST_DIR})

@@ -14,12 +14,12 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* not protected by a lock, because in a child no thread would release the lock */
+/* not protected by a lock, because no thread would release the lock in a child */
 static block *dead[MOST];
 static int dead_count;
 
-/* How many moments the watched thread passes before the fork, or -1 for no fork. A moment is an
- * allocation or a deallocation. */
+/* How many more moments the watched thread passes before the fork, or -1 for no fork. A moment is
+ * an allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
 static bool has_come; /* whether the moment was reached */
@@ -89,7 +89,7 @@ static void *be_watched(void *argument) {
   return NULL;
 }
 
-/* In the child the watched thread does not exist, but the child can use every object that this
+/* The watched thread does not exist in the child, but the child can use every object that this
  * thread was using. */
 static void be_a_child(scene *s) {
   moments_to_pass = -1;

@@ -7,7 +7,7 @@
 
 enum { COUNT = 12 };
 
-/* How often the release of each delegate has started in this process. */
+/* How many times the release of each delegate has started in this process. */
 static int begun[COUNT];
 static int in_call; /* the delegate in whose call a thread stays, or -1 */
 static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
@@ -28,8 +28,8 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* The child does not open the gate, because no thread waits for it there, and because a thread
-     * of the parent may have held the gate's lock at the fork. */
+    /* The child does not open the gate, because no thread is waiting for it there, and because a
+     * thread of the parent may have been holding the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
   }
@@ -134,7 +134,7 @@ static void *remove_there(void *moment) {
   return NULL;
 }
 
-/* Expects that no delegate is left and that every release has run once. */
+/* Expects that no delegates are left and that every release has run once. */
 static void check_all_released(void) {
   for (int i = 0; i < COUNT; ++i) {
     if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
@@ -247,8 +247,7 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* Removes and forks on the same thread: the fork happens inside a release, once for each
- * release. */
+/* Removes and forks on the same thread, which forks once inside each release. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;

@@ -69,7 +69,7 @@ static void *fork_while_another_thread_prepares(void *unused) {
   return NULL;
 }
 
-/* 64 idle threads use all records of the first block. The watched thread and the forking thread use
+/* 64 idle threads own all records of the first block. The watched thread and the forking thread use
  * records of a later block, whose pages multicast_trim() has returned to the system. By the time of
  * the fork, the forking thread has already written to these pages. */
 TEST(fork_at_each_instruction_of_the_first_use_by_a_thread) {

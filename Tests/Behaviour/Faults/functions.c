@@ -68,7 +68,7 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
-/* Each creation that fails stores the reason. */
+/* Each failed creation stores the reason. */
 CALL(multicast_create_error, "", TAKES_NONE, 2) {
   int after = spare_memory();
   multicast m = multicast_create();
@@ -440,7 +440,7 @@ CALL(multicast_set_watch, "of all, and an invocation", MAY_COPE, 4) {
   return set_watch(w, all);
 }
 
-/* Its visitor accepts the first delegate and refuses the second, so that the first visit is
+/* The visitor accepts the first delegate and refuses the second, so that the first visit is
  * undone. */
 typedef struct trial {
   world *world;
@@ -597,7 +597,7 @@ CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
   return 0;
 }
 
-/* Returns a queue with waiting calls that have a payload. */
+/* Returns a queue in which calls with a payload are waiting. */
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
@@ -709,7 +709,7 @@ CALL(multicast_broadcaster_register, "", MAY_COPE, 10) {
   return register_by(multicast_broadcaster_register, w, known_name);
 }
 
-/* The prefix matches no name that other calls use. */
+/* The prefix does not match any name that other calls use. */
 CALL(multicast_broadcaster_register_prefix, "", MAY_COPE, 40) {
   char prefix[80];
   new_name(w, prefix, sizeof prefix);
@@ -842,8 +842,8 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
   return notify_handing_over(w, COPIED);
 }
 
-/* The functions of the transports. Each call below attaches a transport and then replaces it by
- * another transport. */
+/* The transports' functions. Each call below attaches a transport and then replaces it with another
+ * transport. */
 static multicast_status publish_nothing(void *context, const char *name, uint32_t event,
                                         const void *bytes, size_t size) {
   return MULTICAST_OK;

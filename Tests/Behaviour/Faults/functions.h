@@ -42,7 +42,7 @@ void function_register(const function *f);
   }                                                                                             \
   static int64_t call_##LINE(__attribute__((unused)) world *w)
 
-/* Destroys the objects that were passed to keep(). */
+/* Destroys the objects that have been passed to keep(). */
 void unmake_all(world *w);
 
 /* Creates a world and calls every function with it. */
@@ -55,7 +55,7 @@ void *use_every_function_there(void *unused); /* the body of a thread */
  * is 0. */
 int64_t keep(world *w, uint64_t handle);
 
-/* Create an object with one registration, which is released when the object ends. */
+/* Create an object with one registration, whose `release` runs when the object ends. */
 multicast multicast_to_end(world *w);
 multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);

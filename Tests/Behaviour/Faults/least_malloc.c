@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Lets a program find out whether this library is loaded. */
+/* Lets a program detect whether this library is loaded. */
 int least_malloc_is_loaded = 1;
 
 /* Precedes each block. */

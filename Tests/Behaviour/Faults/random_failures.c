@@ -1,4 +1,4 @@
-/* Allocations fail at random, one or several in a row, during all kinds of operations. At the end
+/* Allocations fail at random, one or several in a row, during all kinds of operations. At the end,
  * everything has been released exactly once, and the library uses no more memory than before. */
 
 #include "functions.h"
@@ -45,8 +45,8 @@ static void use_allocator_that_fails(void) {
 
 enum { OPERATIONS = 400 };
 
-/* Calls functions in an order that depends only on the seed. The failing allocations differ in each
- * run. */
+/* Calls functions in an order that depends only on the seed. The allocations that fail differ from
+ * run to run. */
 static void operate(uint64_t seed) {
   for (int i = 0; i < OPERATIONS; ++i) {
     uint64_t order = (seed << 32 | (uint64_t)i) * UINT64_C(0x9E3779B97F4A7C15);

@@ -116,7 +116,7 @@ TEST(stack_of_64_to_352_kilobytes_is_enough_for_256_levels) {
       {64, by_invoke, none},
       {64, by_visit, none},
       {64, by_notify, none},
-      /* At most 1,300 bytes per level, including the stack of these delegates. */
+      /* At most 1,300 bytes per level, including the stack used by these delegates. */
       {320, by_invoke_with, none},
       {352, by_notify_with, none},
       {192, by_token_invoke, none},
@@ -148,7 +148,7 @@ static int common_calls;
 
 static void *use_and_end(void *unused) {
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
-  /* an error status if another thread runs the queue */
+  /* an error status if another thread is running the queue */
   CHECK(multicast_queue_run(common_queue, 1) != 0);
   return NULL;
 }
@@ -293,7 +293,7 @@ static void *end_late(void *unused) {
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   use_test_allocator();
-  /* the library creates its key first, so that its destructor runs before use_late() */
+  /* the library creates its key first, so that the library's destructor runs before use_late() */
   common = multicast_create();
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);

@@ -140,8 +140,8 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Stops the thread, which must be asleep, because a running thread may hold a lock of the test.
- * Returns false if ptrace() is not permitted, in which case there is nothing to test. */
+/* Stops the thread, which must be asleep, because a running thread may be holding one of the test's
+ * locks. Returns false if ptrace() is not permitted, in which case there is nothing to test. */
 static bool is_stopped(tracer *t, traced *thread) {
   if (tell(t, STOP, thread->number)) return true;
   puts("ptrace is not permitted here");

@@ -26,7 +26,7 @@ extern const char payload[100]; /* delegates get this payload or none */
 void world_begin(world *w);
 void world_end(world *w); /* destroys everything, and checks that every release has run */
 
-/* The part of a world's state that functions can query. */
+/* The part of a world's state that the library's functions report. */
 typedef struct world_state {
   int64_t delegates, members, observers;
   multicast_delegate list[64];

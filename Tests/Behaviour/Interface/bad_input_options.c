@@ -63,7 +63,7 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct type, and a function that passes such a struct to the library. */
+/* A struct type, and a function that passes a struct of that type to the library. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -115,7 +115,7 @@ static bool takes_registration(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* Valid options give MULTICAST_ERROR_STATE, because a multicast exists. */
+/* Valid options result in MULTICAST_ERROR_STATE, because a multicast already exists. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
   allocator->allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
@@ -184,7 +184,7 @@ static void initialize(given *g, size_t size) {
 }
 
 /* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
- * because of that byte. */
+ * because of the byte at that offset. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -224,8 +224,8 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   }
 }
 
-/* The library refuses a struct of the wrong size and does not write to it. The last struct has the
- * largest possible `struct_size`. */
+/* The library refuses a struct of the wrong size and does not write to it. The last of these
+ * structs has the largest possible `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
   for (size_t i = 0; i < TAKERS; ++i) {

@@ -1,4 +1,4 @@
-/* Failed lookups use no memory, and nothing that broadcasters use leaks. */
+/* Failed lookups use no memory, and broadcasters leak nothing. */
 
 #include "broadcasters.h"
 

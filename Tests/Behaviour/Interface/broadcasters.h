@@ -55,7 +55,7 @@ extern char shared_names[SHARED_NAMES][32];
 void name_the_shared(void);
 void *look_up_all_the_time(void *unused);
 
-/* The handles of the multicasts that exist so far, in the first `growing_count` elements. */
+/* The first `growing_count` elements are the handles of the multicasts that exist so far. */
 enum { GROWING = 20000 };
 extern uint64_t growing_ids[GROWING];
 extern int growing_count;

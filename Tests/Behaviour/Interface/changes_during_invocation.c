@@ -207,7 +207,7 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
   }
   int64_t bytes = LOAD(allocated_bytes);
   /* In each step, a quarter of the threads return, and their lists are freed. Each step except the
-   * first begins by removing one delegate, which the remaining invocations then do not call. */
+   * first begins by removing one delegate, which the remaining invocations must no longer call. */
   for (int step = 0; step < 4; ++step) {
     if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
     for (int i = step; i < READERS; i += 4) {

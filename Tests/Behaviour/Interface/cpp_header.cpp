@@ -1,5 +1,5 @@
-/* This file contains a test for each statement in the documentation of the C++ header. It uses the
- * harness of the C tests. */
+/* Contains a test for each statement in the C++ header's documentation, and uses the harness of the
+ * C tests. */
 
 /* These headers must come before the harness, which is included inside `extern "C"`. */
 #include <pthread.h>

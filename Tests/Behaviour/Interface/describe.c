@@ -121,7 +121,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   CHECK_OK(r.result);
 }
 
-/* The writer uses the library, which is possible because the library holds no lock. */
+/* The writer uses the library, which it can do because the library is not holding a lock. */
 static bool change_in_writer(void *context, const char *line, size_t size) {
   multicast m = *(multicast *)context;
   add(m, counter(&calls));

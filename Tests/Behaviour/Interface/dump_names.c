@@ -1,4 +1,5 @@
-/* multicast_dump() shows the names of multicasts and the functions of removed delegates. */
+/* multicast_dump() shows the names of multicasts and the functions of delegates that have been
+ * removed. */
 
 #include "broadcasters.h"
 #include "queues.h"

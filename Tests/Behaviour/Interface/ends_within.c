@@ -41,11 +41,11 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
   return multicast_queue_destroy_within(s->queue, timeout_ns);
 }
 
-/* One way to end a registration. */
+/* A way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of ending the same registration a second time without waiting: while its call is
-   * still running, and after the call has returned. */
+  /* The results of ending the same registration a second time without waiting, first while its call
+   * is still running, and later when the call has returned. */
   multicast_status again, afterwards;
 } way;
 

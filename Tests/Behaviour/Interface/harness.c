@@ -111,8 +111,8 @@ static bool do_others_sleep(void) {
 }
 
 /* On a loaded machine, A_WHILE_MS may be too short for other threads to act, so gate_opens_within()
- * repeats this wait until they sleep. It repeats the wait at most this many times, since some tests
- * have threads that never sleep. */
+ * repeats this wait until they are asleep. It repeats the wait at most this many times, since some
+ * tests have threads that never sleep. */
 enum { LONGEST_WHILE = 20 };
 
 bool gate_opens_within(gate *g, int milliseconds) {
@@ -290,7 +290,7 @@ typedef struct asked {
 } asked;
 
 /* Returns the offset of the block in the allocated memory. The memory has twice the maximum
- * alignment, and the offset is such that the block has exactly the requested alignment. */
+ * alignment, and the offset gives the block exactly the requested alignment. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;

@@ -61,7 +61,7 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_ERROR_##NAME)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
 
-/* The current row of a table-driven test, or -1 for other tests. A failed check prints it. */
+/* The current row of a table-driven test, or -1 for other tests. Failed checks print the row. */
 extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ void pause_ms(int milliseconds);
   }                                                                            \
   static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size)
 
-/* The function of a delegate that increments the int in its context. */
+/* The function of a delegate that increments the int to which its context points. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
 void call_nothing(void *context, uint32_t event, const void *payload, size_t size);
@@ -146,17 +146,17 @@ void *remove_token(void *token);
  * context. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 
-/* A `release` function that increments the int in its context. */
+/* A `release` function that increments the int to which its context points. */
 void count_release(void *context);
 
 multicast_delegate counter(int *calls);
 
 #ifndef __cplusplus
-/* For tests that need only one counter. */
+/* A counter for tests that need only one. */
 extern int calls;
 #endif
 
-/* The context of a delegate that appends the letter `name` to a text. */
+/* The context of a delegate that appends its letter `name` to a text. */
 typedef struct letter {
   char *text;
   char name;

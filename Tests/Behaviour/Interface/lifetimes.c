@@ -124,7 +124,7 @@ static void expect_released_one_by_one(int first) {
   }
   pthread_t thread = start_thread(end_the_lifetime, &lifetime);
   EVENTUALLY(multicast_count(targets[0]) == 0 && multicast_count(targets[1]) == 0);
-  /* let the thread fall asleep, so that the calls must wake it when they return */
+  /* let the thread fall asleep, so that the returning calls have to wake it */
   pause_ms(A_WHILE_MS);
   gate_open(&blockers[first].let_go);
   EVENTUALLY(LOAD(blockers[first].releases) == 1);

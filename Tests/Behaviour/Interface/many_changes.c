@@ -153,7 +153,7 @@ THREAD(remove_blocker, void *argument) {
   CHECK(((blocker *)arguments[1])->has_left);
 }
 
-/* Expects a removal on another thread to wait for a call of `b` on a third thread. */
+/* Expects a removal on another thread to wait for a call to `b` on a third thread. */
 static void expect_removal_to_wait(multicast m, blocker *b) {
   void *arguments[] = {&m, b};
   invoker other;
@@ -176,7 +176,7 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   CHECK_EQ(membarriers(), 0);
 }
 
-/* An invocation is in the call of the first delegate while the multicast changes many times. A
+/* An invocation is inside the call to the first delegate while the multicast changes many times. A
  * removal must still wait for the same invocation's call to the second delegate. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
@@ -257,7 +257,7 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
 }
 
-/* Tests a release function that waits for another thread, which removes the next delegate. */
+/* Tests a release function that waits for another thread to remove the next delegate. */
 static multicast_token behind;
 
 THREAD(remove_behind, void *unused) {

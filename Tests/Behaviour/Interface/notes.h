@@ -1,4 +1,4 @@
-/* Delegates that record their calls in a text, so that tests can compare it. */
+/* Delegates that record their calls in a text, which tests can compare. */
 
 #ifndef NOTES_H
 #define NOTES_H
@@ -18,7 +18,7 @@ extern int releases[128];
 void note_call(void *context, uint32_t event, const void *payload, size_t size);
 void count_release_of(void *context);
 
-/* Returns a delegate with this letter, whose function is note_call(). Its `release` can be
+/* Returns a delegate with the given letter, whose function is note_call(). Its `release` can be
  * count_release_of(). */
 multicast_delegate noting(char name);
 

@@ -63,7 +63,7 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how);
 /* Expects the thread to be asleep, and still to be waiting after A_WHILE_MS. */
 void expect_to_be_waiting(waiter *w);
 
-/* Waits for the end of the invocation, and expects this result and outcome. */
+/* Waits for the invocation to end, and expects the given result and outcome. */
 void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished);
 
 #define CHECK_OUTCOME(out, CALLED, QUEUED, REFUSED, FINISHED, UNFINISHED)                     \

@@ -1,5 +1,5 @@
-/* Tests how multicasts with policies are created, and that they behave like other multicasts where
- * their policy does not matter. */
+/* Tests how multicasts with policies are created, and checks that they behave like other multicasts
+ * wherever their policy does not matter. */
 
 #include "handles.h"
 #include "policies.h"

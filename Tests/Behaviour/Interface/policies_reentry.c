@@ -481,9 +481,9 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   CHECK_EQ(original.releases, 1);
 }
 
-/* Destroys the multicast during a call and creates another multicast in the same slot. The running
- * call must not count as a call by the new multicast when the library applies the new multicast's
- * policy. */
+/* Destroys the multicast during a call and creates another multicast in the same slot. When the
+ * library applies the new multicast's policy, it must not count the running call as a call by the
+ * new multicast. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;

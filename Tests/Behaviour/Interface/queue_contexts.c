@@ -92,8 +92,8 @@ TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
 }
 
 /* With a `max` of 0, a run makes the number of calls that were waiting when it began. One of those
- * calls is not made, because its context is dead, so the run makes a call queued during the run
- * instead. */
+ * calls is not made, because its context is dead. In its place, the run makes a call that was
+ * queued during the run. */
 TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   counted dying;
   another more = {multicast_create(), 0};

@@ -1,4 +1,4 @@
-/* Tests which delegates have their calls queued, and in which order those calls run. */
+/* Tests for which delegates calls are queued, and in which order those calls run. */
 
 #include "notes.h"
 #include "queues.h"

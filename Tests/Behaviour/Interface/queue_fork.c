@@ -127,7 +127,7 @@ static void expect_nobody_running(void *unused) {
   CHECK_OK(multicast_token_remove(busy_token)); /* the call runs in the parent only */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
-  /* the child does not have the thread that was running the call */
+  /* the thread that was running the call does not exist in the child */
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
 }
@@ -262,7 +262,7 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    /* the child does not have the worker */
+    /* the worker does not exist in the child */
     CHECK_ERROR(multicast_queue_stop(inherited), STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);

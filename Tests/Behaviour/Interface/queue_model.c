@@ -61,7 +61,7 @@ static void model_retract(int player) {
   }
 }
 
-/* Returns the payload size for a number, which is from 4 to 100 bytes. The payload begins with the
+/* Returns the size of a number's payload, between 4 and 100 bytes. The payload begins with the
  * number, and its other bytes are derived from the number. */
 static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97); }
 

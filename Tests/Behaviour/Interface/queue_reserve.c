@@ -32,7 +32,7 @@ static void count_memory(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* The function of a delegate whose context is the expected size. */
+/* The function of a delegate whose context is the expected payload size. */
 static void look(void *context, uint32_t event, const void *given, size_t size) {
   const unsigned char *bytes = given;
   CHECK_EQ(size, *(size_t *)context);

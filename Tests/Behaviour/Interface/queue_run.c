@@ -142,7 +142,8 @@ TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   CHECK_EQ(n.nested, 1);
   CHECK_ERROR(multicast_queue_run(n.queue, 0), STATE);
   CHECK_EQ(LOAD(n.calls), 2);
-  /* A worker, too, does not make the next call until the current call has returned. */
+  /* Like any other thread, a worker does not make the next call until the current call has
+   * returned. */
   CHECK_OK(multicast_queue_start(n.queue));
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(n.calls), 2);

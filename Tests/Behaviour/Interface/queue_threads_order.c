@@ -1,4 +1,4 @@
-/* The calls of each producer keep their order, and none is lost. */
+/* Each producer's calls keep their order, and none of them is lost. */
 
 #include "producers.h"
 #include "queues.h"

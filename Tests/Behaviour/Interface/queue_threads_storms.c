@@ -246,7 +246,7 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   int i;
 #if defined(__SANITIZE_ADDRESS__)
   /* Use payloads that fit into the queue without an allocation, because the address sanitizer's
-   * allocator cannot be used in a child that was forked during an allocation. */
+   * allocator cannot be used in a child that has been forked during an allocation. */
   largest = 32;
 #endif
   inherited = queue_with(32, overflow);

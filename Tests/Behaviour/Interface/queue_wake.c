@@ -198,8 +198,8 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   expect_wakes(&w, 1);
 }
 
-/* A queued call may run another event loop. The library must wake that loop for each new call, even
- * if other calls have been waiting all the time. */
+/* A queued call may run another event loop. The library must wake that event loop for each new
+ * call, even if other calls have been waiting the whole time. */
 static int wakes_inside;
 
 FUNCTION(invoke_and_count_wakes, woken *w) {
@@ -605,7 +605,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
     if (i % 50 == 0) pause_ms(1);
     if (i % 3 > 0) multicast_queue_run(q, (size_t)i % 3);
     CHECK_OK(multicast_queue_destroy(q));
-    /* this write is not atomic, so that the thread sanitizer detects a late call of `wake` */
+    /* this write is not atomic, so that the thread sanitizer detects a late call to `wake` */
     contexts[i].magic = IS_GONE;
     wakes += contexts[i].wakes;
   }

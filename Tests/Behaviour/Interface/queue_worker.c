@@ -1,4 +1,4 @@
-/* The worker of a queue is a thread of the library that makes the queued calls one after the
+/* A queue's worker is a thread that the library creates to make the queued calls one after the
  * other. */
 
 #include "notes.h"
@@ -194,7 +194,7 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     if (i == 10) before = allocated_bytes;
   }
   EVENTUALLY(count_threads() < 10); /* this thread and threads of a sanitizer remain */
-  /* Several workers with thread records may have existed at the same time. */
+  /* Several workers with thread records may have been alive at the same time. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 

@@ -67,7 +67,7 @@ void run_inside(void *context, uint32_t event, const void *payload, size_t size)
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 
-/* A visitor that calls each delegate. The contexts of the delegates must point to ints. */
+/* A visitor that calls each delegate. The delegates' contexts must point to ints. */
 bool visit_all(void *context, const multicast_delegate *delegate);
 
 #endif

@@ -194,8 +194,8 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
 }
 
 TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
-  /* Three delegates are being called on other threads and one on this thread, and three delegates
-   * are idle. Each of them is released once. */
+  /* Three delegates are being called on other threads, one is being called on this thread, and
+   * three are idle. Each of these delegates is released once. */
   enum { RUNNING = 3, IDLE = 3 };
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;

@@ -24,8 +24,8 @@ struct removal {
   pthread_t thread;
 };
 
-/* Each function removes the registration in one way. All return MULTICAST_OK or an error status:
- * where the library returns the number of removed delegates, they subtract one. */
+/* Each function removes the registration in one way. All of them return MULTICAST_OK or an error
+ * status. If the library returns the number of removed delegates, they subtract one. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);
@@ -49,10 +49,10 @@ void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*r
  * multicast. */
 void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *));
 
-/* The body of a thread that makes a removal. */
+/* The body of a thread that performs a removal. */
 void *remove_in_thread(void *argument);
 
-/* Makes a removal on another thread while `b` is being called. Expects the removal to wait until
+/* Performs a removal on another thread while `b` is being called. Expects the removal to wait until
  * the call has returned, and to return `result`. */
 void expect_to_wait(removal *r, int64_t result);
 

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-/* The output of one call. */
+/* The output of a single call. */
 typedef struct report {
   char text[1 << 16];
   size_t length;

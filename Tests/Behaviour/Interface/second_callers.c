@@ -297,7 +297,7 @@ TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
 
 static void end_in_child(void *argument) {
   ended *e = argument;
-  /* The child does not have the thread that is ending the object in the parent. */
+  /* The thread that is ending the object in the parent does not exist in the child. */
   CHECK_ERROR(e->end(e, MULTICAST_FOREVER), INVALID_HANDLE);
   CHECK(!multicast_is_valid(e->target) || e->end == end_lifetime || e->end == end_queue);
 }

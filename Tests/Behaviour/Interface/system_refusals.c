@@ -1,5 +1,5 @@
-/* If the system refuses a request of the library, the program receives a status and nothing
- * changes. */
+/* If the system refuses one of the library's requests, the program receives an error status and
+ * nothing changes. */
 
 #include "threads.h"
 

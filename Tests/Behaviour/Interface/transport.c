@@ -311,7 +311,7 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* Expects at least one notification of the name's first observer. There may be several such
+/* Expects at least one notification that the name has its first observer. There may be several such
  * notifications, because a transport that refuses a name may be notified repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";

@@ -41,7 +41,7 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
   }
 }
 
-/* POSIX has no function that returns some pages of a block to the system. */
+/* POSIX has no function that returns only some pages of a block to the system. */
 static bool trims(void) { return is_posix() ? multicast_trim() == 0 : multicast_trim() > 0; }
 
 TEST(trim_gives_back_the_slots_of_what_is_gone) {

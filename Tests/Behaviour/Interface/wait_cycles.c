@@ -365,7 +365,7 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* A cycle of three threads. The worker of a queue waits for a call in a second queue that no thread
+/* A cycle of three threads. A queue's worker waits for a call in a second queue, which no thread
  * has run yet, so that this thread might have to run it. This thread waits for a delegate's call on
  * a third thread, and that call waits for the worker. */
 typedef struct chain {
@@ -476,7 +476,7 @@ TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A thread that runs a queue once and stays alive. */
+/* A thread that runs a queue once and then stays alive. */
 typedef struct idle {
   multicast_queue queue;
   gate has_run, end;
@@ -523,7 +523,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* When its own wait has ended, this delegate lets this call return. */
+/* When its own wait has ended, the delegate below lets this call return. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {

@@ -1,5 +1,5 @@
 /* A removal waits for a call, and the call waits for room in a full queue that the removing thread
- * would have to run. Either the removal or the call must not wait. */
+ * would have to run. One of the two, either the removal or the call, must give up waiting. */
 
 #include "threads.h"
 
@@ -100,7 +100,7 @@ static void run_in_release(void *context) {
   }
 }
 
-/* Must be called on a thread that has not used the library yet. */
+/* Must be called on a thread that has not yet used the library. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
   multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
@@ -211,7 +211,7 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
   /* This returns MULTICAST_PENDING if the other thread has not yet completed the removal and might
-   * be waiting for this thread. In any case, the call must have ended. */
+   * be waiting for this thread. Either way, the call must have ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);

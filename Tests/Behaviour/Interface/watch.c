@@ -1,4 +1,4 @@
-/* Tests which calls a watch reports, and the counts of multicast_token_get_stats(). */
+/* Tests which calls a watch reports, and what multicast_token_get_stats() counts. */
 
 #include "broadcasters.h"
 #include "notes.h"

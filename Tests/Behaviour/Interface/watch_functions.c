@@ -1,5 +1,4 @@
-/* The functions of a watch may use the library, and none of them is called after the watch has been
- * removed. */
+/* A watch's functions may use the library, and are not called after the watch has been removed. */
 
 #include "queues.h"
 #include "reports.h"
@@ -78,7 +77,7 @@ TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   CHECK_EQ(w.calls, 1);
 }
 
-/* A function of the watch removes a delegate while another thread removes the watch. */
+/* A function of the watch removes a delegate while another thread is removing the watch. */
 static void remove_blocked(witness *it) {
   it->in_function = NULL;
   gate_open(&in_watch.entered);

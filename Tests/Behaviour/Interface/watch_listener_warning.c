@@ -114,8 +114,8 @@ TEST(listener_warning_of_a_huge_number_is_never_called) {
   CHECK_TOLD(3000, n, "");
 }
 
-/* Delegates are removed from the middle and the end of the list, and all at the same time, and
- * other delegates are added. */
+/* Delegates are removed from the middle and the end of the list, all delegates are removed with one
+ * call, and other delegates are added. */
 TEST(listener_warning_is_not_called_again_after_removals) {
   multicast m = watched(8);
   multicast_token tokens[40];
@@ -359,7 +359,7 @@ static int notified[SETS][TARGETS]; /* one bit per doubling */
 static int wrong;
 static bool ends;
 
-/* The `listener_warning` of all watches. The context is the number of the watch. Watches with odd
+/* The `listener_warning` of all watches. Its context is the number of the watch. Watches with odd
  * numbers warn from 4 delegates on, all other watches from 2. */
 static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Generates the rows that calls.c includes: one for each function that the header marks "Real time:
-yes" or "prepared", and one for a function that frees memory. calls.c prepares the arguments."""
+"""Generates the rows that calls.c includes. There is one row for each function that the header
+marks "Real time: yes" or "prepared", and one for a function that frees memory. calls.c prepares the
+arguments."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the regions that the tests do not reach with the list of regions that they are expected
-to miss."""
+"""Compares the regions that the tests do not reach with the list of regions that the tests are
+expected to miss."""
 
 import argparse
 import sys
@@ -61,7 +61,7 @@ def complaints(found, listed, least):
         if key not in keys:
             yield f"{one.line}: there is no such region: remove it from the list"
     # Whether a test reaches a `seldom` region depends on the timing of threads, so the percentage
-    # leaves these regions out.
+    # does not include these regions.
     steady = [one for one in found if one.key not in listed or listed[one.key].how == "never"]
     if percent(steady) < least:
         yield (f"{percent(steady):.2f} % of the regions are reached, not counting the seldom ones:"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a compile_commands.json that contains each C and C++ file of the project once, with the
-command of CMake, or with a command for plain C if CMake does not compile the file."""
+"""Writes a compile_commands.json that contains each C and C++ file of the project once, either with
+CMake's command or, if CMake does not compile the file, with a command for plain C."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FOLDERS = ["Sources", "Tests", "examples-c"]
-# The files that are left out, with the reasons.
+# The omitted files, each with the reason.
 WITHOUT = {
     "Sources/Python/_core.c": "needs the headers of Python",
     "Tests/Proof/Coverage/end.c": "needs a header of gcc",

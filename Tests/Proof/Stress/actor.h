@@ -1,5 +1,5 @@
-/* An actor is a thread that uses the library. It has random numbers, and records its current
- * operations for the watchdog. */
+/* An actor is a thread that uses the library. It generates its own random numbers, and records its
+ * current operations for the watchdog. */
 
 #ifndef ACTOR_H
 #define ACTOR_H
@@ -37,12 +37,12 @@ typedef struct actor {
   bool is_plain; /* its calls perform no operations, because it must not block */
 } actor;
 
-/* Returns the actor of the calling thread. A thread of the library becomes an actor when it calls
- * this function for the first time. */
+/* Returns the actor of the calling thread. A thread created by the library becomes an actor when it
+ * first calls this function. */
 actor *actor_current(void);
 void actor_start(uint64_t seed, const char *kind);
 
-/* Sets the seed for threads of the library. */
+/* Sets the seed for threads created by the library. */
 void actor_set_seed(uint64_t seed);
 
 /* Returns whether this process is the child of a fork, and therefore has only one thread. */
@@ -66,7 +66,7 @@ void actors_print(FILE *out);
 int actor_count(const char *kind);
 extern const char of_a_queue[];
 
-/* Returns the index of a thread that has made no progress during `limit` calls of this function, or
+/* Returns the index of a thread that has made no progress during `limit` calls to this function, or
  * -1. `known` stores the state between calls. */
 enum { ACTOR_LIMIT = 128 };
 typedef struct progress {

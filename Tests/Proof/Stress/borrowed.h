@@ -1,5 +1,5 @@
 /* Contexts without `release`. The thread that has added such a context also removes it, and frees
- * it as soon as the result of the removal allows that. */
+ * it as soon as the result of the removal permits. */
 
 #ifndef BORROWED_H
 #define BORROWED_H
@@ -15,7 +15,7 @@ typedef struct borrowed {
 /* Adds a borrowed context. Does nothing if the add fails. */
 void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime lifetime);
 
-/* Removes a context that this thread has added, and frees it if the result allows that. */
+/* Removes a context that this thread has added, and frees it if the result permits. */
 void borrowed_remove(void);
 
 /* The first function is called when a thread ends, and leaves the thread's contexts to other

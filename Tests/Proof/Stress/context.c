@@ -14,7 +14,7 @@
 
 enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
 
-/* A hash table of tokens whose removal is complete. */
+/* A hash table of the tokens whose removal is complete. */
 enum { FINISHED = 1 << 16 };
 static uint64_t finished[FINISHED];
 

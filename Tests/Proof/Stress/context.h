@@ -59,10 +59,10 @@ void context_end(context *c);
  * the registration is a failure. */
 void token_is_finished(multicast_token token);
 
-/* Returns the number of contexts that have not ended. */
+/* Returns the number of contexts that have not yet ended. */
 int64_t context_count(void);
 
-/* Return the total numbers of calls and of releases. */
+/* Return the total number of calls, or of releases. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 

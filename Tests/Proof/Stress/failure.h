@@ -1,4 +1,4 @@
-/* Reports failures. A failure is a violation of a promise of the header. */
+/* Reports failures. A failure is a violation of one of the header's promises. */
 
 #ifndef FAILURE_H
 #define FAILURE_H

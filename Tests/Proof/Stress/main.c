@@ -150,8 +150,8 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   kept_forget();
 }
 
-/* Returns how many bytes are allocated with malloc(), by the library and by this program, or 0 if
- * libc does not provide this information. */
+/* Returns how many bytes the library and this program have allocated with malloc(), or 0 if libc
+ * does not provide this information. */
 static size_t bytes_in_use(void) {
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 33)
@@ -201,7 +201,8 @@ static void run(double seconds, int fixed_threads) {
   }
 }
 
-/* Returns the number in a text, or -1 if the text is not a number or the number is out of range. */
+/* Returns the number that a text contains, or -1 if the text is not a number or the number is out
+ * of range. */
 static double number_in(const char *text, double least, double most) {
   char *end;
   double number = strtod(text, &end);

@@ -52,7 +52,7 @@ def read_list(path):
 
 
 class Source:
-    """The lines of a source file without the markers, and the line that each marker refers to."""
+    """The lines of a source file without the markers, and the line to which each marker refers."""
 
     def __init__(self, path):
         self.path = path
@@ -101,7 +101,7 @@ def find(sources, name):
 
 
 def without_comment(line):
-    """Returns a line of code without the comment at its end."""
+    """Returns a line of code without its trailing comment."""
     return re.sub(r"\s*//.*", "", line)
 
 

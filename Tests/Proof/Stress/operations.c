@@ -237,8 +237,8 @@ static void choose_place(context *c) {
   if (one_in(3)) c->options.lifetime = random_lifetime();
 }
 
-/* The add hands the context over to the library, which may already have released it when the call
- * returns. */
+/* The add hands the context over to the library, which may already have released the context when
+ * the call returns. */
 OPERATION("multicast_add", 100) {
   context *c = context_make();
   bool is_retained = one_in(2);

@@ -26,8 +26,8 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Called inside a call, or inside a release, where the argument is NULL. May perform operations,
- * wait for a moment, or end the thread. */
+/* Called inside a call, or inside a release with NULL as the argument. May perform operations, wait
+ * for a moment, or end the thread. */
 void operate_inside(context *c);
 
 /* Like operate_inside(), but called while a payload is being released or copied, or inside a wake
@@ -39,7 +39,7 @@ void operate_inside_function(void);
 struct order *order_begins(struct order *o);
 void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it was deferred */
 
-/* Visits all delegates of a multicast, or only the first ones. */
+/* Visits all delegates of a multicast, or only the first few. */
 void visit_one(multicast m);
 
 /* Stores a token for other threads. */

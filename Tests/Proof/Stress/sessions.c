@@ -53,7 +53,7 @@ static void let_others_run(void) {
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* Records that from now on, a running or new call of a member is a failure. */
+/* Records that, from now on, a running or new call of a member is a failure. */
 static void members_are_finished(session *s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
@@ -162,8 +162,8 @@ static void release_listeners(void *context) {
   leave_listeners(l);
 }
 
-/* The multicast has functions to lock and release the contexts. Other threads know only the tokens
- * of its members. */
+/* The multicast has functions that lock and release the contexts. Other threads know only the
+ * tokens of the multicast's members. */
 OPERATION("a session with contexts of one kind", 8) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
@@ -258,8 +258,8 @@ OPERATION("a session that waits for the thread of a queue", 3) {
     EXPECT_COUNT(send_to(&l, 0, &o), OK);
     MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
   }
-  /* The result may be PENDING, because the queue's thread may still be releasing a delegate with
-   * MULTICAST_ONCE. */
+  /* The result may be MULTICAST_PENDING, because the queue's thread may still be releasing a
+   * delegate with MULTICAST_ONCE. */
   multicast_status status = destroy_queue(l.queue);
   EXPECT(status, OK | PENDING);
   status = multicast_destroy(l.target);
@@ -275,8 +275,8 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* The result is OK if another thread that might run the queue is waiting, either for this thread
-   * or for releases. */
+  /* The result is MULTICAST_OK if another thread that might run the queue is waiting, either for
+   * this thread or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
        (unsigned long long)o.unfinished, (unsigned long long)pending);
@@ -290,8 +290,8 @@ OPERATION("a session that waits for itself", 6) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* This thread counts as the queue's consumer only if its run has made a call, which it cannot
-     * do if all calls have been cancelled. */
+    /* This thread counts as the queue's consumer only if its run has made a call, which is not the
+     * case if all calls had been cancelled. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
@@ -338,7 +338,8 @@ OPERATION("a session that forks", 1) {
 /* The queue and the multicast of a waiting session, or 0 if no session is waiting. */
 static uint64_t abandoned_queue, abandoned_target;
 
-/* No thread runs the queue of this session. Its calls end in end_abandoned(), on another thread. */
+/* No thread runs the queue of this session. end_abandoned() ends the session's calls on another
+ * thread. */
 OPERATION("a session that others end", 3) {
   static uint64_t is_taken;
   uint64_t no = 0;

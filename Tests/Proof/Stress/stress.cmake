@@ -1,4 +1,4 @@
-# The stress tests take half a minute in total. Each run uses a random seed and prints it.
+# In total, the stress tests take half a minute. Each run uses a random seed and prints it.
 
 # add_stress_test(name tree seconds options ...) adds a test that runs the stress program of this
 # build with the library of the build tree `tree`. If `tree` is empty, the test uses the library of

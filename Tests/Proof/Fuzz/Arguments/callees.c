@@ -20,8 +20,8 @@ void callee_call_on(void) {
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* The payload may be NULL although the size is not 0, if the invocation has a copy or release
- * function. */
+/* If the invocation has a copy or release function, the payload may be NULL although the size is
+ * not 0. */
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;

@@ -1,5 +1,5 @@
-/* Calls arbitrary functions of the header with arbitrary arguments, and expects results that the
- * header allows. */
+/* Calls arbitrary functions of the header with arbitrary arguments, and expects results allowed by
+ * the header. */
 
 #ifndef CALLS_H
 #define CALLS_H

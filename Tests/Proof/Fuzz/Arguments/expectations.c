@@ -54,8 +54,8 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
   expect_status_beside(result, out);
 }
 
-/* Returns a number larger than the maximum number of delegates. Because of it, the library must not
- * use any other argument. */
+/* Returns a number larger than the maximum number of delegates, for which the library must refuse
+ * the call without using any other argument. */
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
@@ -248,7 +248,7 @@ void after_multicast_queue_fd(multicast_queue queue, int result) {
   EXPECT_EQ(multicast_queue_fd(queue), result);
 }
 
-/* Starting a thread is slow, so the handle is usually made invalid. */
+/* Starting a thread is slow, so this usually makes the handle invalid. */
 void call_multicast_queue_start(void) {
   multicast_queue q = {any_handle()};
   if (any_byte() >= 16) q.id = q.id ^ 1;
@@ -280,7 +280,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail, but no longer than until the next call outside all delegates. */
+/* Makes allocations fail, at the latest until the next call outside all delegates. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

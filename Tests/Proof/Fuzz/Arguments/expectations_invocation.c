@@ -27,8 +27,8 @@ static void check(const multicast_invocation *how, const multicast_outcome *o, i
   } else if (o != NULL && result != MULTICAST_ERROR_INVALID_ARGUMENT) {
     expect_outcome(how, o, result);
   }
-  /* If the library could not read the struct, it has not taken over the payload, which therefore
-   * has to be freed here. If the size is wrong, the struct may lack these fields. */
+  /* If the library could not read the struct, it has not taken over the payload, which must
+   * therefore be freed here. If the size is wrong, the struct may lack these fields. */
   if (is_known || how == NULL || how->struct_size < sizeof *how || how->struct_size > 1024) return;
   if (how->release != NULL && how->copy == NULL) payload_take_back(how->payload);
 }

@@ -15,7 +15,7 @@ void payloads_end(void); /* expects that all payloads were released */
 /* Returns a payload with bytes from the input, to be released by `payload_release`. */
 void *payload_make(size_t size);
 
-/* Frees a payload that the library has refused without a release. */
+/* Frees a payload that the library has refused without releasing it. */
 void payload_take_back(const void *payload);
 
 void payload_release(const void *payload, size_t size);

@@ -32,7 +32,8 @@ uint64_t any_handle(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Returns a block of `size` bytes from the input, whose bounds the address sanitizer checks. */
+/* Returns a block of `size` bytes from the input. The address sanitizer checks the block's
+ * bounds. */
 void *any_bytes(size_t size);
 
 /* Returns a struct that begins with its size, or sometimes NULL. */

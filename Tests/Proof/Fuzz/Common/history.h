@@ -18,7 +18,7 @@ void history_note(const char *format, const long long *values, int count);
   history_note((format), (const long long[]){__VA_ARGS__},                     \
                (int)(sizeof((const long long[]){__VA_ARGS__}) / sizeof(long long)))
 
-/* Lines between these two calls are printed as nested in the preceding line. */
+/* Lines between these two calls are indented below the preceding line. */
 void history_indent(void);
 void history_outdent(void);
 

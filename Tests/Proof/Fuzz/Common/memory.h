@@ -1,5 +1,5 @@
-/* The allocator of the library. It uses malloc(), so that the address sanitizer checks each block,
- * and it fails on request. */
+/* The library's allocator. It uses malloc(), so that the address sanitizer checks each block, and
+ * it fails on request. */
 
 #ifndef MEMORY_H
 #define MEMORY_H
@@ -16,7 +16,7 @@ void memory_fail_after(int allocations);
 void memory_recover(void);
 bool memory_is_failing(void); /* now, or after more allocations */
 
-/* How many allocations can still succeed; -1 if there is no limit. */
+/* How many more allocations can succeed, or -1 if there is no limit. */
 int memory_successes_left(void);
 
 /* The number of allocations that have failed since the program began. */

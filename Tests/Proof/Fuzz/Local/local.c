@@ -204,7 +204,7 @@ static void ask(const step *s) {
   asked += status == MULTICAST_OK || status == MULTICAST_ERROR_TIMEOUT;
 }
 
-/* Replies to a request that was received, or to a forged request. */
+/* Replies to a received request, or to a forged one. */
 static void reply(const step *s) {
   const multicast_local_question forged = {victim->base.handle, s->small % 4, s->large};
   multicast_local_reply(s->where % 2 == 0 ? &kept : &forged, &s->large, sizeof s->large);

@@ -46,7 +46,7 @@ static void *expected_context(const registration *r) {
   return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);
 }
 
-/* Expects the next call to be one of this function with this context, and returns its
+/* Expects the next call to use the given function and context, and returns the call's
  * registration. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
   model_settle(f);

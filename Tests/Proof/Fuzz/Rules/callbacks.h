@@ -1,5 +1,5 @@
 /* The functions that the library calls: delegates, releases, locks, unlocks and a visitor. Each
- * function first expects that, according to the model, the library had to call it at this point.
+ * function first checks that, according to the model, the library had to call it at this point.
  * Then it performs the operations that the input has marked as nested. */
 
 #ifndef CALLBACKS_H

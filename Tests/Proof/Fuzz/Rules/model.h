@@ -1,9 +1,9 @@
-/* The model: the rules of the header, implemented with plain arrays and linear searches, for one
- * thread. It was written from the text of the header, not from the library.
+/* The model implements the rules of the header for a single thread, using plain arrays and linear
+ * searches. It has been written from the text of the header, not from the library's sources.
  *
  * The model runs along with the library. An operation first changes the model and then calls the
- * library. Each function that the library calls checks with the model that this call is correct at
- * this point. When the library returns, the model says which results are allowed. */
+ * library. Each function that the library calls checks against the model that the call is correct
+ * at this point. When the library returns, the model determines which results are allowed. */
 
 #ifndef MODEL_H
 #define MODEL_H
@@ -266,7 +266,7 @@ void allow_pending(outcomes *o, const pending_calls *before, const pending_calls
  * failed. */
 void model_finish_adding(addition *a, bool has_failed);
 
-/* Called in a callback during an add. If an allocation has failed, the add has failed. */
+/* Called in a callback during an add. If an allocation has failed, the add has failed, too. */
 void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
@@ -330,10 +330,10 @@ bool model_wakes_at_end(const frame *f);
 /* Called once the invocation has made or queued all its calls. */
 void model_end_invocation(frame *f);
 
-/* Called, for example, after a payload has been released, when the queue's call has ended. */
+/* Called when a queued call has ended, for example after its payload has been released. */
 void model_settle(frame *f);
 
-/* Returns whether the library's next allocation succeeds, and counts it. */
+/* Returns whether the library's next allocation succeeds, and counts that allocation. */
 bool model_take_memory(void);
 
 /* ---- Queues: model_queue.c ------------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static void make_odd(attempt *a, oddity what) {
   if (what != NEWER_CALLER) allow(&a->errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-/* Chooses `lifetime` and `queue`, which are usually none. */
+/* Chooses `lifetime` and `queue`, which are usually NONE. */
 static void refer(attempt *a, const record *r) {
   multicast_add_options *o = &a->options.known;
   outcomes unread = {{0}, 0};

@@ -55,7 +55,7 @@ static model_transport *transport_of(void *context) {
   model_transport *t = context;
   EXPECT(t >= model.transports && t < model.transports + model.transport_count,
          "a transport with the wrong context");
-  /* The old transport may still be called for names whose removal is not complete. */
+  /* The old transport may still be called for names whose removal is not yet complete. */
   EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
   EXPECT(!t->is_released, "a call of a transport that was released");
   return t;
@@ -179,8 +179,8 @@ void expect_published(const publication *p) {
          "a notification that was not published");
 }
 
-/* Adds the allowed results, which depend on running calls of the observers, like the results of
- * multicast_destroy(). */
+/* Adds the allowed results. Like the results of multicast_destroy(), they depend on running calls
+ * of the observers. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {

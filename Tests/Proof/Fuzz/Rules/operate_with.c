@@ -151,7 +151,7 @@ static void expect_outcome(const request *q, const frame *f) {
   if (o->struct_size == sizeof q->out) EXPECT_EQ(q->out.unknown[0] | q->out.unknown[1], 0);
 }
 
-/* Makes an invocation with wrong arguments, which must not call anything. */
+/* Makes an invocation with wrong arguments, which must not call any function. */
 static void finish_without_calls(request *q, int64_t (*send)(const request *, const choice *,
                                                              const char *),
                                  const choice *c, const char *name, outcomes *allowed) {
@@ -264,7 +264,7 @@ void perform_visit_token(const record *r) {
   bool is_null = r->c == 0xFF;
   outcomes errors = errors_of(&c, is_null);
   NOTE("multicast_token_visit(r%lld)", c.index);
-  /* The result of the visitor does not matter. */
+  /* The visitor's result does not matter. */
   frame *f = begin_calls(&errors, VISIT, target_of(&c), 1 + r->b % 2);
   if (errors.count == 0) f->only = c.index;
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);

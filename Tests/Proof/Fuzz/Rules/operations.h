@@ -76,7 +76,7 @@ void verify(void);
 
 void invoke_again(int target);
 
-/* Tells the model that calls of transports may fail because of deep nesting. */
+/* Tells the model that calls to transports may fail because of deep nesting. */
 void note_deep_nesting(void);
 
 /* Compares the notifications that transports have received with the existing observers. Must be
@@ -140,7 +140,7 @@ void allow_handle_error(outcomes *o, const choice *c);
   model_enter(CHANGE);                                                         \
   allow_handle_error(&allowed, &c)
 
-/* Allows the results of a removal of the first equal delegate. */
+/* Allows the results of removing the first equal delegate. */
 void remove_of(outcomes *allowed, int target, int function, int context);
 
 /* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */

@@ -51,7 +51,7 @@ def predecessors(thread, rcpc):
         for other_place in range(place):
             other = thread[other_place]
             # A load after a release fence does not wait for the fence, and an acquire fence does
-            # not wait for stores before it.
+            # not wait for preceding stores.
             fence = (op.kind in (FENCE, BARRIER) and
                      not (op.order == "acquire" and other.kind == WRITE)) or \
                 (other.kind in (FENCE, BARRIER) and

@@ -1,6 +1,6 @@
 """Checks that every non-relaxed memory ordering in the sources names the program in `programs` that
 tests it. The name is in a comment at the end of the line, such as `// order: frame`, or `/* order:
-tail */` in C. If the line has no room for the comment, it is on the line above."""
+tail */` in C. If there is no room on the line, the comment is on the line above."""
 
 import re
 
