@@ -12,7 +12,7 @@ typedef struct waiter {
   const wait *w;
   scene s;
   int64_t result, took_ns;
-  bool has_left; /* whether the awaited call returned before the wait */
+  bool has_left; /* whether the awaited call has returned before the wait */
   pid_t id;
   gate begins, returned;
   pthread_t thread;

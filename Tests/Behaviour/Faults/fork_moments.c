@@ -22,7 +22,7 @@ static int dead_count;
  * an allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
-static bool has_come; /* whether the moment was reached */
+static bool has_come; /* whether the moment has been reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
 /* Waits for the fork, but with a timeout, because the fork itself waits if this thread is holding
@@ -85,7 +85,7 @@ static void *be_watched(void *argument) {
     world_end(&s->w);
   }
   moments_to_pass = -1;
-  gate_open(&may_fork); /* opens the gate in case there was no such moment */
+  gate_open(&may_fork); /* opens the gate in case the moment was never reached */
   return NULL;
 }
 

@@ -34,7 +34,7 @@ static void be_at_a_moment(void) {
     return;
   }
   gate_open(&may_fork);
-  gate_opens_within(&has_forked, 20); /* with a lock held here, the fork waits */
+  gate_opens_within(&has_forked, 20); /* if this thread is holding a lock, the fork waits */
 }
 
 static void release(void *context) {
@@ -130,7 +130,7 @@ static void *remove_there(void *moment) {
   moments_to_pass = (int)(intptr_t)moment;
   way();
   moments_to_pass = -1;
-  gate_open(&may_fork); /* opens the gate in case there was no such moment */
+  gate_open(&may_fork); /* opens the gate in case the moment was never reached */
   return NULL;
 }
 

@@ -27,7 +27,7 @@ static int fork_at_each_step(void (*body)(void), void (*be_child)(void)) {
   return answer_at_steps(body, at_each_step, fork_once);
 }
 
-/* ---- Records of threads ---------------------------------------------------------------------- */
+/* ---- Thread records -------------------------------------------------------------------------- */
 
 static gate may_end = GATE_INIT;
 static int prepared;

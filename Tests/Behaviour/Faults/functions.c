@@ -189,7 +189,7 @@ static int64_t remove_two(world *w, bool is_within) {
   multicast_status status = MULTICAST_OK;
   multicast_delegate d[2];
   d[0] = other_delegate_of(w);
-  d[1].function = count_call; /* this delegate was never added */
+  d[1].function = count_call; /* this delegate has never been added */
   d[1].context = NULL;
   CHECK_EQ(is_within ? multicast_remove_many_within(w->m, d, 2, MULTICAST_FOREVER, &status)
                      : multicast_remove_many(w->m, d, 2), 1);

@@ -20,7 +20,7 @@ typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* after this number of calls, every kind of allocation has been made */
+  int rounds; /* the number of calls after which every kind of allocation has been made */
   bool is_first; /* whether the function is called before all others, in an empty world */
   /* Makes one call and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
@@ -49,7 +49,7 @@ void unmake_all(world *w);
 void use_every_function(void);
 void *use_every_function_there(void *unused); /* the body of a thread */
 
-/* ---- Helpers of the calls -------------------------------------------------------------------- */
+/* ---- Helpers for the calls ------------------------------------------------------------------- */
 
 /* Stores a new object for unmake_all() to destroy. Returns multicast_create_error() if the handle
  * is 0. */

@@ -122,7 +122,7 @@ static void *result_of(void *block) {
   return block;
 }
 
-/* ---- Replacements of libc's functions -------------------------------------------------------- */
+/* ---- Replacements for libc functions --------------------------------------------------------- */
 
 void *malloc(size_t size) { return result_of(allocate(size, LEAST)); }
 

@@ -10,8 +10,8 @@
 
 /* The results that a child reports. */
 typedef struct report {
-  bool was_reached;   /* whether the allocation that should fail was reached */
-  int64_t bytes_kept; /* bytes allocated at the end, if no allocation fails */
+  bool was_reached;   /* whether the allocation that should fail has been reached */
+  int64_t bytes_kept; /* the number of bytes allocated at the end, if no allocation fails */
 } report;
 static report *told;
 

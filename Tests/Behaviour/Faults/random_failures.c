@@ -85,7 +85,7 @@ TEST(random_failures_of_allocations_keep_no_memory) {
   }
 }
 
-/* ---- Several threads, which change objects that other threads use ---------------------------- */
+/* ---- Several threads that change each other's objects ---------------------------------------- */
 
 enum { THREADS = 3, PLACES = 8, STEPS = 1500 };
 

@@ -31,7 +31,7 @@ static void is_refused_then_granted(ask *a) {
   }
   if (a->count < 600 * 5) CHECK_EQ(a->count, 600 * 5);
   CHECK_EQ(allocated_bytes, bytes);
-  use_test_allocator(); /* the library is not in use yet, so the allocator may be set again */
+  use_test_allocator(); /* the library is not yet in use, so the allocator may be set again */
   a->is_refused = false;
   use_every_function();
 }
@@ -114,7 +114,7 @@ THREAD(invoke_and_stay, int *invoked) {
 /* The library allocates the records of the first 64 threads and maps further records in blocks of
  * 64. */
 TEST(mapping_refused_for_a_thread_is_out_of_memory_at_first) {
-  enum { COUNT = 63 }; /* the 64th thread is this one */
+  enum { COUNT = 63 }; /* this thread is the 64th */
   pthread_t threads[COUNT];
   world w;
   int invoked = 0;
@@ -319,7 +319,7 @@ static void remove_without_membarrier(void *argument) {
 }
 
 TEST(membarrier_refused_later_makes_each_removal_system) {
-  if (is_without_membarrier()) return; /* without membarrier there is nothing to refuse */
+  if (is_without_membarrier()) return; /* without membarrier, there is nothing to refuse */
   for (int i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
@@ -348,7 +348,7 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world_end(&w);
 }
 
-/* ---- Aligned memory, which libc provides ----------------------------------------------------- */
+/* ---- Aligned memory from libc ---------------------------------------------------------------- */
 
 static multicast growing;
 static bool has_grown;

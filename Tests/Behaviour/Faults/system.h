@@ -11,7 +11,7 @@ void *next_one(const char *name);
 
 typedef struct ask {
   bool is_refused;
-  int count; /* number of calls by the library */
+  int count; /* the number of calls by the library */
 } ask;
 
 /* If this environment variable is set, pthread_atfork() fails while the library is loaded. */

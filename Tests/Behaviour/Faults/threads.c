@@ -245,7 +245,7 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   CHECK(end == PTHREAD_CANCELED);
   CHECK_EQ(calls, 1);
   if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* no call is left to wait for */
-  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no other thread is in a run */
+  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no other thread runs the queue */
   add_with(around.known, counter(&releases), &options);
   CHECK_EQ(multicast_invoke(around.known, 0, NULL, 0), 1);
   world_end(&around);

@@ -206,7 +206,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     CHECK(tell(&by, GO_ON, t.number));
     join_thread(thread);
     if (ends_meanwhile) {
-      CHECK_OK(t.result); /* although its timeout may have passed while the thread was stopped */
+      CHECK_OK(t.result); /* although the timeout may have passed while the thread was stopped */
     } else {
       CHECK_ERROR(t.result, TIMEOUT);
       CHECK(!LOAD(b.has_left));

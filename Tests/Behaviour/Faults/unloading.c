@@ -170,9 +170,9 @@ static void close_plugins(const char *path) {
     CHECK_EQ(LOAD(c.releases), 8);
     CHECK_EQ(LOAD(c.locks), 0);
     CHECK_EQ(dlclose(handle), 0);
-    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* the plugin was unmapped */
+    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* the plugin has been unmapped */
     i = LOAD(c.calls);
-    let_them_invoke(); /* a call of the plugin would crash */
+    let_them_invoke(); /* a call to the plugin would crash */
     CHECK_EQ(LOAD(c.calls), i);
   }
   join_threads(threads);

@@ -6,7 +6,7 @@ static const uint64_t long_ns = UINT64_C(60000000000);
 
 static const char *name = "name";
 
-/* ---- Calls and releases to wait for ---------------------------------------------------------- */
+/* ---- Awaited calls and releases -------------------------------------------------------------- */
 
 static void release_slowly(void *context) {
   scene *s = context;

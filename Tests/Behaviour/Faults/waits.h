@@ -16,7 +16,7 @@ typedef struct scene {
   blocker b;
   gate release_may_return;
   bool release_blocks;
-  int queued_calls; /* number of calls of a second delegate, which has a queue */
+  int queued_calls; /* the number of calls to a second delegate, which has a queue */
   pthread_t other;
   bool has_other;
 } scene;

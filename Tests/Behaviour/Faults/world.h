@@ -21,7 +21,7 @@ typedef struct world {
 } world;
 
 extern const char *const known_name;
-extern const char payload[100]; /* delegates get this payload or none */
+extern const char payload[100]; /* delegates receive this payload or none */
 
 void world_begin(world *w);
 void world_end(world *w); /* destroys everything, and checks that every release has run */

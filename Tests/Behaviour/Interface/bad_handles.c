@@ -84,7 +84,7 @@ TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   create_each(gone);
   end_each(gone);
   for (int i = 0; i < HANDLES - 1; ++i) {
-    for (uint64_t kind = 0; kind < 16; ++kind) /* every value of the four bits of the kind */
+    for (uint64_t kind = 0; kind < 16; ++kind) /* every value of the kind's four bits */
       expect_forged(gone, (gone[i].id & ~(UINT64_C(15) << 26)) | kind << 26);
   }
 }

@@ -272,7 +272,7 @@ TEST(current_name_ends_with_a_thread_that_ends_inside_the_call) {
   join_thread(start_thread(notify_and_end, NULL));
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_token_remove(own));
-  on_another_thread(notify_plainly, NULL); /* reuses the record of the thread that has ended */
+  on_another_thread(notify_plainly, NULL); /* reuses the ended thread's record */
   expect_named("plain:-");
 }
 
@@ -295,7 +295,7 @@ TEST(prefix_observer_with_a_queue_gets_the_name_and_the_payload) {
   expect_named("x:a/1 y:a/1");
   before = allocated_bytes;
   CHECK_EQ(notify(b, name), 2);
-  strcpy(name, "???"); /* the name was copied */
+  strcpy(name, "???"); /* the name has been copied */
   CHECK_EQ(notify(b, "a/2"), 3);
   CHECK_EQ(multicast_queue_run(q, 0), 5);
   expect_named("x:a/1 y:a/1 name:- x:a/2 y:a/2");
@@ -428,7 +428,7 @@ TEST_OF_BROADCASTER(prefix_observers_do_not_call_a_copy_that_has_failed) {
   CHECK_EQ(out.refused, 2);
 }
 
-/* ---- Broadcasters that end ------------------------------------------------------------------- */
+/* ---- Destroyed broadcasters ------------------------------------------------------------------ */
 
 TEST(prefix_observers_end_with_the_broadcaster) {
   use_test_allocator();

@@ -202,7 +202,7 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
     readers[i].thread = start_thread(read_a_list, &readers[i]);
     gate_wait(&readers[i].entered);
     ++options.priority;
-    add_with(m, counter(&ignored), &options); /* so that the next thread reads a new list */
+    add_with(m, counter(&ignored), &options); /* this makes the next thread read a new list */
     CHECK_EQ(multicast_remove_context(m, &ignored), 1);
   }
   int64_t bytes = LOAD(allocated_bytes);

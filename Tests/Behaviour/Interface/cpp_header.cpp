@@ -569,7 +569,7 @@ TEST(an_exception_of_a_queued_call_reaches_the_handler) {
     s(2);
     NOT_REACHED("nothing was thrown");
   } catch (int n) {
-    CHECK_EQ(n, 20); /* the direct call was made */
+    CHECK_EQ(n, 20); /* the direct call has been made */
   }
   CHECK_EQ(exceptions_handled, 0);
   CHECK_EQ(q.run(), 2);
@@ -1018,7 +1018,7 @@ TEST(a_type_that_can_only_be_moved_is_passed_by_reference) {
 }
 
 namespace {
-struct unknown; /* is never defined */
+struct unknown; /* this type is never defined */
 int number = 8;
 const unknown &an_unknown() { return reinterpret_cast<const unknown &>(number); }
 int number_of(const unknown &what) { return reinterpret_cast<const int &>(what); }
@@ -1577,7 +1577,7 @@ TEST(results_come_one_by_one_and_nothing_unasked_is_called) {
   }
   CHECK_EQ(sum, 5);
   CHECK_EQ(calls, 2);
-  CHECK_EQ(s.size(), 2); /* the MULTICAST_ONCE delegate was removed */
+  CHECK_EQ(s.size(), 2); /* the MULTICAST_ONCE delegate has been removed */
   const auto add = [](auto i, auto end) {
     int all = 0;
     while (i != end) all += *i++;

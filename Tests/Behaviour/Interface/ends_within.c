@@ -199,7 +199,7 @@ static void end_idle(const way *w, bool is_queued) {
 
 TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
 
-/* ---- Inside a call of the delegate ----------------------------------------------------------- */
+/* ---- Inside the delegate's call -------------------------------------------------------------- */
 
 typedef struct insider {
   subject s;

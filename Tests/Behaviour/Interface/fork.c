@@ -181,7 +181,7 @@ TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(releases_after_fork, 1); /* run when the call returned that called fork() */
+    CHECK_EQ(releases_after_fork, 1); /* it ran when the call that called fork() returned */
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);

@@ -29,7 +29,7 @@ typedef struct handle_call {
   handle_kind kind;
   int releases;
   bool takes_none;             /* whether 0 is valid and means all multicasts */
-  int64_t (*call)(uint64_t id); /* returns the status of the function */
+  int64_t (*call)(uint64_t id); /* returns the function's status */
 } handle_call;
 extern const handle_call handle_calls[];
 extern const size_t handle_call_count;

@@ -229,14 +229,14 @@ void use_test_allocator(void);
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
 extern int fail_after;      /* allocations before the first failure; -1: no failure */
-extern bool fail_only_once; /* true: only this one fails; false: all later ones, too */
+extern bool fail_only_once; /* true: only this allocation fails; false: all later ones fail, too */
 extern bool has_failed;
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
 /* Makes all later calls to membarrier fail with EPERM. */
 void deny_membarrier(void);
-void end_by_membarrier(void);      /* makes any call of membarrier end the process */
+void end_by_membarrier(void);      /* makes any call to membarrier end the process */
 void count_membarriers(void); /* counts calls on this thread and on threads that it starts later */
 int membarriers(void); /* returns the number of calls since the previous membarriers() */
 bool is_without_membarrier(void); /* true if the whole run denies membarrier */

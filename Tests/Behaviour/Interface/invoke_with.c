@@ -218,7 +218,7 @@ TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
     out = dirty_outcome();
     CHECK_ERROR(multicast_invoke_with(m, &with_copy, &out), INVALID_HANDLE);
     expect_zero(&out);
-    CHECK_EQ(copied.releases, 0); /* `release` applies to copies, and no copy was made */
+    CHECK_EQ(copied.releases, 0); /* `release` applies only to copies, and no copy has been made */
     CHECK_EQ(copy_count, 0);
   }
 }

@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
   if (*arguments != NULL && strcmp(*arguments, "--in-process") == 0) {
     for (t = first; t != NULL; t = t->next) {
       if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
-        alarm(120); /* kills a test that hangs */
+        alarm(120); /* kills a hanging test */
         if (membarrier != NULL) membarrier->apply();
         t->run();
         return 0;

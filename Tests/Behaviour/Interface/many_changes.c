@@ -49,7 +49,7 @@ static void invoke_until_biased(multicast m) {
   }
 }
 
-/* ---- How many barriers ----------------------------------------------------------------------- */
+/* ---- The number of barriers ------------------------------------------------------------------ */
 
 TEST(changes_that_follow_each_other_make_few_barriers) {
   multicast m = invoked_by_two(10);
@@ -58,7 +58,7 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
     CHECK_EQ(barriers_of(m, MANY), 0);
     return;
   }
-  CHECK(barriers_of(m, 1) > 0); /* a single change makes a barrier */
+  CHECK(barriers_of(m, 1) > 0); /* a single change needs a barrier */
   change_until_fenced(m);
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
@@ -145,7 +145,7 @@ TEST(adding_while_there_is_room_makes_no_barrier) {
   CHECK_EQ(allocated_blocks, blocks);
 }
 
-/* ---- Promises of removals -------------------------------------------------------------------- */
+/* ---- The promises of removals ---------------------------------------------------------------- */
 
 THREAD(remove_blocker, void *argument) {
   void **arguments = argument;
@@ -286,7 +286,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(releases, 1);
-  CHECK_EQ(calls, 0); /* the delegate was removed before its call */
+  CHECK_EQ(calls, 0); /* the delegate has been removed before its call */
   CHECK_EQ(multicast_count(m), 2);
 }
 

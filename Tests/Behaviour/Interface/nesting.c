@@ -38,7 +38,7 @@ TEST(remove_inside_a_hundred_nested_calls_finds_what_is_called) {
   d.self = add(d.target, self);
   d.other = add_with(d.target, other, &ADD_OPTIONS(.release = count_other_release));
   d.levels = 100;
-  d.depth = d.levels; /* so that the calls of the two threads do not nest */
+  d.depth = d.levels; /* keeps the calls of the two threads from nesting */
   let_two_threads_invoke(d.target);
   CHECK_EQ(d.other_calls, 2);
   d.depth = 0;

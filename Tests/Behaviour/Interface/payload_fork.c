@@ -140,7 +140,7 @@ static blocker running = BLOCKER_INIT;
 
 static void use_while_threads_are_gone(void *unused) {
   CHECK_EQ(before.releases, 0);
-  CHECK_OK(multicast_destroy(target)); /* no call of its delegates runs in the child */
+  CHECK_OK(multicast_destroy(target)); /* no call of its delegates is running in the child */
   CHECK_OK(multicast_queue_destroy(inherited));
   CHECK_EQ(before.releases, 0);
 }

@@ -52,7 +52,7 @@ TEST(create_with_a_label_of_any_length) {
     label[length] = '\0';
     options.label = label;
     multicast m = multicast_create_with(&options);
-    memset(label, 'y', sizeof label); /* the label was copied */
+    memset(label, 'y', sizeof label); /* the label has been copied */
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     CHECK_OK(multicast_destroy(m));

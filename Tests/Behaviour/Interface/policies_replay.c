@@ -436,7 +436,7 @@ TEST_OF_REPLAY(replay_keeps_what_copy_has_made, 1) {
   multicast_invocation how = copying(&packed[0]);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
   CHECK_EQ(copy_count, 1);
-  CHECK(s.payload == &packed[0]); /* a direct call gets the original payload */
+  CHECK(s.payload == &packed[0]); /* a direct call receives the original payload */
   add(target, seeing(&s));
   CHECK(s.payload == &copies[0]);
   CHECK_EQ(copies[0].releases, 0);

@@ -168,7 +168,7 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
   pthread_t thread = begin_replay(2), invoking = start_thread(invoke_hundred, &returned);
   CHECK(!gate_opens_within(&returned, A_WHILE_MS));
   CHECK_STATUS(multicast_token_remove_nowait(stopped), MULTICAST_PENDING);
-  gate_wait(&returned); /* the call itself has not returned yet */
+  gate_wait(&returned); /* the call itself has not yet returned */
   gate_open(&it.let_go);
   join_thread(thread);
   join_thread(invoking);
@@ -334,7 +334,7 @@ TEST(replay_into_full_queue_waits_and_delays_no_removal) {
 enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
 static struct {
   uint32_t invoked[INVOKING];
-  int left; /* threads that still invoke */
+  int left; /* threads that are still invoking */
   uint64_t delegates;
 } all;
 

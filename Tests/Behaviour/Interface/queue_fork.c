@@ -124,7 +124,7 @@ static pthread_t begin_busy_call(int64_t *result) {
 }
 
 static void expect_nobody_running(void *unused) {
-  CHECK_OK(multicast_token_remove(busy_token)); /* the call runs in the parent only */
+  CHECK_OK(multicast_token_remove(busy_token)); /* the call runs only in the parent */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
   /* the thread that was running the call does not exist in the child */

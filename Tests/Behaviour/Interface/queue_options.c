@@ -147,7 +147,7 @@ TEST(queue_thread_has_the_name_of_the_options) {
   looker l;
   char name[] = "telemetry";
   multicast_queue q = queue_named(name);
-  memset(name, 'x', sizeof name - 1); /* the name was copied */
+  memset(name, 'x', sizeof name - 1); /* the name has been copied */
   look(&l, q);
   CHECK_TEXT(l.name, "telemetry");
   look(&l, q); /* this worker is a new thread */

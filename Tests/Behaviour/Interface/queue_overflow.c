@@ -214,7 +214,7 @@ TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call probably waits for room now */
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call is probably waiting now */
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
 }
 

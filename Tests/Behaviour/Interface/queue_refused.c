@@ -69,7 +69,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
   gate_wait(&r.has_run);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   gate_open(&r.is_full);
-  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* the invocation waits for room */
+  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* the invocation is waiting for room */
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   join_thread(thread);
   CHECK_EQ(r.result, 1);

@@ -161,7 +161,7 @@ typedef struct rivals {
   multicast target;
   multicast_queue queue;
   int inside; /* the number of threads that are inside a call */
-  int together; /* how often more than one thread was inside a call */
+  int together; /* how many times more than one thread was inside a call */
   int calls;
 } rivals;
 

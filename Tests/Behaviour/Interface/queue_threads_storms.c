@@ -209,7 +209,7 @@ static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
   CHECK_EQ(stats_of(inherited).pending, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this process does not have the worker */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker does not exist in this process */
   CHECK_ERROR(multicast_queue_stop(inherited), STATE);
   multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */

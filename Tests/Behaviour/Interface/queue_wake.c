@@ -273,7 +273,7 @@ TEST_OF_WAKE(queue_wake_may_run_the_queue) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(w->depth, 0); /* `wake` runs outside of all calls */
+  CHECK_EQ(w->depth, 0); /* `wake` runs outside all calls */
   CHECK_EQ(w->current.id, 0);
 }
 
@@ -460,7 +460,7 @@ TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
     CHECK(!gate_opens_within(&d.returned, A_WHILE_MS));
     CHECK(!multicast_queue_is_valid(w.queue));
     destroy_in_background(&second, &w);
-    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* the second caller waits, too */
+    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* the second caller also waits */
     gate_open(&w.let_go);
     join_thread(d.thread);
     join_thread(second.thread);

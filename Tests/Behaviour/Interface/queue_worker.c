@@ -120,7 +120,7 @@ TEST_OF_QUEUE(queue_may_be_started_again_and_again) {
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 2 == 0) EVENTUALLY(LOAD(o.calls) == i);
     CHECK_OK(multicast_queue_stop(q));
-    multicast_queue_run(q, 0); /* makes the call if the worker has not made it */
+    multicast_queue_run(q, 0); /* makes the call if the worker has not yet made it */
     CHECK_EQ(LOAD(o.calls), i);
   }
 }
@@ -129,7 +129,7 @@ static multicast_queue started_inside;
 static int64_t start_result;
 
 FUNCTION(start_in_a_call, observer *o) {
-  ADD(o->inside, 1); /* a concurrent call on the worker would notice this */
+  ADD(o->inside, 1); /* a concurrent call on the worker would detect this */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
   ADD(o->inside, -1);

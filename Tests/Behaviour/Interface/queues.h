@@ -53,7 +53,7 @@ void *run_on_a_new_thread(void *argument);
 typedef struct requeuer {
   multicast target;
   multicast_queue queue;
-  int left;       /* how often the calls will queue another call */
+  int left;       /* how many times the calls will queue another call */
   int made;
   int64_t nested; /* the sum of the results of the runs inside its calls */
 } requeuer;

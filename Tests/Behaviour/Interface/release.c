@@ -92,7 +92,7 @@ TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&releases)));
-  CHECK_EQ(LOAD(releases), 1); /* the delegate was released although the invocation still runs */
+  CHECK_EQ(LOAD(releases), 1); /* released although the invocation is still running */
   end_blocked(&b);
   CHECK_EQ(LOAD(releases), 1);
 }

@@ -38,7 +38,7 @@ TEST(remove_many_in_its_own_call_counts_it) { own_call(by_many, 1 - 1); }
 FUNCTION(nest_and_remove, own_removal *o) {
   if (event < 3) {
     CHECK_EQ(multicast_invoke(o->r.target, event + 1, NULL, 0), 1);
-    o->releases_inside += o->releases; /* the outer calls have not returned yet */
+    o->releases_inside += o->releases; /* the outer calls have not yet returned */
   } else {
     o->result = multicast_token_remove(o->r.token);
   }

@@ -59,7 +59,7 @@ TEST_OF_MULTICAST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* the delegate is called in its old position again */
+  CHECK_TEXT(text, "acabc"); /* the delegate is again called in its old position */
 }
 
 TEST_OF_MULTICAST(pause_twice_is_as_once) {

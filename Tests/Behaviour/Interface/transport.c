@@ -451,7 +451,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
   expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_notified(&it, ""); /* a transport that is replaced is not told to unsubscribe */
+  expect_notified(&it, ""); /* a replaced transport is not notified to unsubscribe */
   expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
@@ -574,7 +574,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_EQ(first.releases, 1);
 }
 
-/* ---- Inside the functions of the transport --------------------------------------------------- */
+/* ---- Inside the transport's functions -------------------------------------------------------- */
 
 static void expect_calls(int64_t count, multicast_token innermost) {
   multicast_token stack[4] = {{0}};

@@ -217,7 +217,7 @@ TEST_OF_ATTACHED(transport_may_destroy_multicast_of_name_and_register_again) {
 }
 
 static void expect_next_notified(void *unused) {
-  expect_notified(&it, "+" NAME); /* the pending notification of the other thread */
+  expect_notified(&it, "+" NAME); /* the other thread's pending notification */
   destroy_it(NULL);
   register_it(NULL);
   expect_notified(&it, "-" NAME " +" NAME);
@@ -572,7 +572,7 @@ TEST_OF_ATTACHED(fork_child_has_the_transport_too) {
 
 static void detach_in_child(void *unused) {
   it.inside = NULL;
-  detach(b); /* the child has no thread inside the transport */
+  detach(b); /* no thread of the child is inside the transport */
   CHECK_EQ(it.releases, 1);
   attach(b, &it);
   expect_notified(&it, "+" NAME);
@@ -589,7 +589,7 @@ TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
 }
 
 static void expect_notified_in_fork(void *unused) {
-  expect_notified(&it, "+" NAME " -" NAME); /* the pending notifications of the other thread */
+  expect_notified(&it, "+" NAME " -" NAME); /* the other thread's pending notifications */
   detach(b);
   CHECK_EQ(it.releases, 1);
 }

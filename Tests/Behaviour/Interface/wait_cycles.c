@@ -107,7 +107,7 @@ TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   begin_in_queue(&i, q, q, &calls);
   gate_open(&i.go_on);
   expect_outcome(&i, 0, 1);
-  EVENTUALLY(LOAD(calls) == 1); /* the call had stayed in the queue */
+  EVENTUALLY(LOAD(calls) == 1); /* the call was still in the queue */
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -220,7 +220,7 @@ TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   inside i;
   int more = 0;
-  sleep_in_queue(&i, full, own, &calls); /* the worker of `full` waits for this thread */
+  sleep_in_queue(&i, full, own, &calls); /* the worker of `full` is waiting for this thread */
   multicast other = multicast_create();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -676,7 +676,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(next, 0), 1); /* makes this thread the consumer of the new queue */
   pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-  CHECK_OK(multicast_token_remove(token)); /* OK, because no thread waits for this thread */
+  CHECK_OK(multicast_token_remove(token)); /* OK, because no thread is waiting for this thread */
   CHECK_EQ(i.releases, 1);
   join_thread(opener);
   CHECK_EQ(invoke_finished(&invoking), 1);

@@ -337,7 +337,7 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   join_thread(w.thread);
   CHECK_EQ(w.result, 1);
   CHECK_EQ(w.out.unfinished, 0);
-  CHECK_EQ(w.out.finished, 1); /* the call was made, although its thread has ended */
+  CHECK_EQ(w.out.finished, 1); /* the call counts as made, although its thread has ended */
   CHECK_EQ(stats_of(q).delivered, 1);
   CHECK_EQ(c.releases, 1);
 }
@@ -415,7 +415,7 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
   CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
-  CHECK(out.unfinished >= 1); /* on a slow machine, both calls may be unfinished */
+  CHECK(out.unfinished >= 1); /* on a slow machine, both calls may still be unfinished */
   gate_open(&b.let_go);
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -474,13 +474,13 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   int queued = 0;
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   add(m, DELEGATE(take_time, &calls));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* no call was queued */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* no call has been queued */
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
   add_queued(m, counter(&queued), q);
   doomed_queue = q;
   running = NULL;
   add(m, DELEGATE(destroy_doomed, NULL));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* the queued call was cancelled */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* the queued call has been cancelled */
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }
 

@@ -61,7 +61,7 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -94,7 +94,7 @@ static void run_in_release(void *context) {
   on_another_thread(fill, &l->c.target);
   if (l->fills) {
     gate_open(&l->c.go_on);
-    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call waits for room */
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   } else {
     l->opener = start_thread(open_after_a_while, &l->c.go_on);
   }
@@ -172,7 +172,7 @@ typedef struct producer {
   multicast target;
   gate go_on, has_queued;
   int64_t queued;
-  blocker *other; /* the queue's consumer waits for a call of this delegate */
+  blocker *other; /* the queue's consumer is waiting for a call to this delegate */
 } producer;
 
 THREAD(produce, producer *p) {
@@ -234,7 +234,7 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoke_in_background(&i, m);
   gate_open(&c->go_on);
   gate_wait(&c->entered);
-  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -260,7 +260,7 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   invoke_in_background(&i, m);
   gate_open(&c.go_on);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call is waiting for room */
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
   multicast_status status = multicast_remove(m, d);

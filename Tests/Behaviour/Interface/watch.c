@@ -268,7 +268,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  for (int i = 0; i < ROUNDS; ++i) { /* remove in quick succession */
+  for (int i = 0; i < ROUNDS; ++i) { /* add and remove in quick succession */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
     if (i == ROUNDS / 2) watch(m, counting_calls(&w));
   }
@@ -308,7 +308,7 @@ TEST_OF_MULTICAST(watch_slow_is_not_notified_of_fast_calls) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
   CHECK_EQ(w.calls, 1);
-  given.slow_ns = 0; /* with 0 no call is reported as slow */
+  given.slow_ns = 0; /* if this is 0, no call is reported as slow */
   watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);

@@ -212,7 +212,7 @@ static void expect_stuck(int64_t (*remove)(removal *)) {
   gate_wait(&c.r.returned);
   join_thread(thread);
   CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_EQ(w.stuck, 1); /* the wait was reported only once */
+  CHECK_EQ(w.stuck, 1); /* the wait has been reported only once */
 }
 
 TEST(watch_is_notified_of_a_removal_that_waits_long) { expect_stuck(by_token); }
@@ -318,7 +318,7 @@ static bool is_over;
 static int told;
 
 static void note_notified(void *context, multicast_token token, uint32_t event, uint64_t ns) {
-  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is just being removed */
+  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is currently being removed */
   ADD(told, 1);
 }
 

@@ -155,7 +155,7 @@ TEST(listener_warning_is_called_anew_when_a_watch_is_set_anew) {
   multicast_watch watch = from(3);
   CHECK_TOLD(4, m, "4:A:4");
   CHECK_OK(multicast_set_watch(m, &watch));
-  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* there were more than 3 before the new watch was set */
+  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* there were already more than 3 before the new watch was set */
   CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
@@ -320,7 +320,7 @@ static void *fail_large(void *context, size_t size, size_t alignment) {
 
 THREAD(add_without_memory, multicast *argument) {
   multicast m = *argument;
-  STORE(fails, true); /* so that this thread, which has no record, cannot allocate one */
+  STORE(fails, true); /* keeps this thread, which has no record, from allocating one */
   add_times(2, m, counter(&calls));
   STORE(fails, false);
   CHECK_TEXT(told, "");

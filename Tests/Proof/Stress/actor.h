@@ -26,7 +26,7 @@ typedef struct actor {
   const char *doing[DOING_LIMIT]; /* the current operations, which nest */
   uint64_t progress;
   uint64_t invocations;
-  order *order; /* the innermost invocation; NULL without one, and inside a run */
+  order *order; /* the innermost invocation; NULL if there is none, and inside a run */
   struct borrowed *borrowed;
   uint32_t doing_count;
   int calls;     /* the number of calls that the thread is in */

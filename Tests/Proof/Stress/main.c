@@ -25,7 +25,7 @@
 enum { MOST_THREADS = 8 };
 
 static uint64_t seed;
-static bool is_over; /* whether the round ends */
+static bool is_over; /* whether the round is ending */
 
 static void usage(FILE *out) {
   fprintf(out,

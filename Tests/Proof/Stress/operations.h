@@ -37,7 +37,7 @@ void operate_inside_function(void);
 /* Begins an invocation of this thread. Returns the outer invocation, which the caller passes to
  * order_ends(). */
 struct order *order_begins(struct order *o);
-void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it was deferred */
+void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it has been deferred */
 
 /* Visits all delegates of a multicast, or only the first few. */
 void visit_one(multicast m);

@@ -12,7 +12,7 @@
 typedef struct receipts {
   int32_t references;
   int32_t left;     /* parcels that the library has not released */
-  int32_t copies;   /* the number of calls of `copy` */
+  int32_t copies;   /* the number of calls to `copy` */
   int32_t begun;    /* the number of calls with one of the parcels */
   int32_t returned; /* how many of these calls have returned */
   bool is_quiet;    /* whether copies and releases perform no operations */

@@ -307,7 +307,7 @@ OPERATION("a session that waits for itself", 6) {
 /* Calls only library functions, because another thread of the parent may have been holding one of
  * the test's locks. */
 static void work_in_child(const line *l) {
-  alarm(60); /* ends a child that hangs */
+  alarm(60); /* ends a hanging child */
   EXPECT(multicast_queue_destroy(l->queue), OK);
   MUST(multicast_invoke(l->target, 0, NULL, 0) == 0, "a delegate of a destroyed queue");
   _exit(0);

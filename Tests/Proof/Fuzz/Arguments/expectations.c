@@ -258,7 +258,7 @@ void call_multicast_queue_start(void) {
 }
 
 void after_multicast_queue_stop(multicast_queue queue, multicast_status result) {
-  if (result >= 0) become_consumer(queue); /* like after the queue's creation */
+  if (result >= 0) become_consumer(queue); /* as after the queue's creation */
 }
 
 void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out,

@@ -10,7 +10,7 @@
 #include "multicast.h"
 
 void payloads_begin(void);
-void payloads_end(void); /* expects that all payloads were released */
+void payloads_end(void); /* expects all payloads to have been released */
 
 /* Returns a payload with bytes from the input, to be released by `payload_release`. */
 void *payload_make(size_t size);

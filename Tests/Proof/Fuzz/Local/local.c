@@ -21,11 +21,11 @@ enum { LATER_MAX = 8, WAITS_MAX = 3 };
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;
 static local_client *victim;
-static peer *other; /* NULL after it was cut off */
+static peer *other; /* NULL after it has been cut off */
 static uint64_t now;
 static uint64_t asked; /* the number of the next request */
 static unsigned met;   /* the number of peers so far */
-static multicast_local_question kept; /* a request that has not been answered */
+static multicast_local_question kept; /* a request that has not yet been answered */
 
 /* ---- Between the library's steps ------------------------------------------------------------- */
 

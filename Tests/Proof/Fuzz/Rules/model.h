@@ -52,11 +52,11 @@ typedef struct model_lifetime {
 /* The payload of an invocation with options, and the state that its queued calls share. */
 typedef struct model_cargo {
   void *payload; /* freed when it is released */
-  bool has_payload; /* false if the library does not own the payload, or has not copied it yet */
+  bool has_payload; /* false if the library does not own the payload, or has not yet copied it */
   size_t size;
   bool is_waiting; /* MULTICAST_WAIT */
   int references;  /* by the invocation, by queued calls, and by a call that a queue makes */
-  int queued;      /* the number of calls that are queued */
+  int queued;      /* the number of queued calls */
   int made;        /* the number of calls that have returned */
   int due;         /* the frame in which the release has to run, or NONE */
   bool is_released;
@@ -78,11 +78,11 @@ typedef struct model_queue {
   int capacity;
   multicast_overflow overflow;
   model_call *calls; /* oldest first; room for `capacity` */
-  int descriptor;    /* -1 if it was never requested */
+  int descriptor;    /* -1 if it has never been requested */
   bool has_wake;
   bool needs_wake;   /* whether `wake` has not been called since the last run */
   bool was_run;      /* a call has begun, so this thread is expected to run the queue */
-  int waking;        /* the number of calls of `wake` on the stack */
+  int waking;        /* the number of calls to `wake` on the stack */
   bool has_reserve;  /* whether memory for payloads is reserved */
   multicast_queue_stats stats;
 } model_queue;
@@ -91,7 +91,7 @@ typedef struct model_broadcaster {
   multicast_broadcaster handle;
   bool is_alive;
   int queue;          /* or NONE */
-  int targets[NAMES]; /* the multicast of each name; NONE if it is not known yet */
+  int targets[NAMES]; /* the multicast of each name; NONE if not yet known */
   int transport;      /* or NONE */
 } model_broadcaster;
 
@@ -100,7 +100,7 @@ typedef struct model_transport {
   bool is_attached; /* also false if attaching has failed */
   bool is_released;
   bool is_notified[NAMES];
-  bool is_notified_late; /* nesting was too deep, so the next change notifies it */
+  bool is_notified_late; /* nesting was too deep, so the next change notifies the transport */
   int64_t published;
 } model_transport;
 
@@ -181,7 +181,7 @@ typedef struct frame {
   int cargo;         /* INVOKE with options: its cargo, or NONE */
   int row;           /* INVOKE with MULTICAST_WAIT: the queue of the latest calls, or NONE */
   int woken;         /* INVOKE: the queue whose wake has to be called now, or NONE */
-  bool has_woken;    /* RUN: the wake was called at the end of the run */
+  bool has_woken;    /* RUN: the wake has been called at the end of the run */
   bool is_inner;     /* RUN: inside a run of the same queue */
   bool has_ended;    /* the result is known */
   bool has_failed;   /* INVOKE with options: there was no memory for the payload */
@@ -201,7 +201,7 @@ typedef struct model_state {
   model_broadcaster broadcasters[BROADCASTERS];
   model_transport transports[TRANSPORTS];
   int transport_count;
-  bool has_nested_deep; /* nesting was too deep since the last operation of the top level began */
+  bool has_nested_deep; /* nesting has been too deep in the current top-level operation */
   int multicast_count, registration_count, lifetime_count, queue_count, broadcaster_count;
   frame frames[FRAMES];
   int depth;   /* frames */
@@ -309,7 +309,7 @@ void model_give_payload(int cargo, void *payload);
 
 /* Releases one reference. Returns whether the payload's release is due now. */
 bool model_cargo_unref(int cargo);
-bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
+bool model_cargos_are_late(const frame *f); /* a release has become due in this frame */
 
 /* Called when a payload is released. Advances the model to the point at which this release is
  * due. */
@@ -343,7 +343,7 @@ void model_queue_call(frame *f, int index);
 /* If the next step is to queue a call, queues that call. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
-void model_queue_call_is_dead(int queue); /* a call was taken out, but its context is dead */
+void model_queue_call_is_dead(int queue); /* a call has been taken out, but its context is dead */
 void model_queue_cancel(int queue, int index);
 bool model_queue_contains(int queue, int index);
 int64_t model_queue_clear(int queue); /* returns the number of dropped calls */

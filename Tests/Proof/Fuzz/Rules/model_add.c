@@ -55,7 +55,7 @@ static void look_up_again(const addition *a) {
   int *target = &b->targets[a->name];
   int left = memory_successes_left();
   if (!b->is_alive) return;
-  memory_recover(); /* looking it up may need memory, too */
+  memory_recover(); /* looking it up may also need memory */
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
   memory_fail_after(left);
   if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;

@@ -33,7 +33,7 @@ void perform_create_queue(const record *r) {
   multicast_queue_options o = multicast_queue_options_default();
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
-  bool is_unrun = r->e >= 192; /* whether this thread runs no call of the new queue */
+  bool is_unrun = r->e >= 192; /* whether this thread is not running a call of the new queue */
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";

@@ -80,7 +80,7 @@ static void make_request(request *q, const record *r) {
   q->argument = make_argument(r->b, r->c);
   q->passing = (passing)(r->d % 3);
   q->copy_fails = (r->g & 0x1C) == 0x1C;
-  if (q->passing != PLAIN) { /* in this case NULL is a valid payload */
+  if (q->passing != PLAIN) { /* in this case, NULL is a valid payload */
     q->argument.passed = q->argument.payload;
     q->argument.is_missing = false;
   }

@@ -59,7 +59,7 @@
 
 #define NUMBER_OF(NAME) DO_##NAME,
 typedef enum operation {
-  END_INSIDE, /* makes the function that the library has called return */
+  END_INSIDE, /* makes the function called by the library return */
   EACH_OPERATION(NUMBER_OF) OPERATIONS
 } operation;
 
