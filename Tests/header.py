@@ -197,8 +197,8 @@ class Header:
 
     @lru_cache(maxsize=None)
     def statuses(self, name):
-        """Returns the statuses that a function can return. If its comment refers to another
-        function, as in "As multicast_add()", includes the statuses of that function."""
+        """Returns the statuses that a function can return. If the function's comment refers to
+        another function, as in "As multicast_add()", the other function's statuses are included."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
         call = r"multicast_\w+\(\)"

@@ -1,4 +1,4 @@
-/* Threads with small stacks, many threads, and threads that end inside a call. */
+/* Tests threads with small stacks, many threads, and threads that end inside a call. */
 
 #include "functions.h"
 

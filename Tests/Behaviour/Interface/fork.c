@@ -79,8 +79,8 @@ static void contend_in_child(void *unused) {
 #endif
 }
 
-/* A thread of the child that releases a lock must not try to wake one of the parent's sleeping
- * threads instead of a thread of the child. */
+/* When a thread of the child releases a lock, it must wake another thread of the child, rather than
+ * try to wake one of the parent's sleeping threads. */
 TEST(fork_while_threads_wait_for_a_lock_loses_no_wake_up) {
   static int rounds = INT_MAX;
   pthread_t threads[RIVALS];

@@ -284,7 +284,8 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* Stored in front of each block: the size and alignment that the library has requested. */
+/* The size and alignment that the library has requested, which are stored in front of each
+ * block. */
 typedef struct asked {
   size_t size, alignment;
 } asked;

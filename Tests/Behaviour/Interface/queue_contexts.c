@@ -1,5 +1,5 @@
-/* Contexts are locked on the thread that runs their queued calls, and `release` runs while the
- * library is not holding a lock. */
+/* Contexts are locked on the thread that runs their queued calls, and the library holds no lock
+ * while `release` runs. */
 
 #include "notes.h"
 #include "queues.h"

@@ -1,4 +1,4 @@
-/* Tests for which delegates calls are queued, and in which order those calls run. */
+/* Tests which delegates have their calls queued, and in which order these calls run. */
 
 #include "notes.h"
 #include "queues.h"

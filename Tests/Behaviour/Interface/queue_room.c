@@ -153,7 +153,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  /* the thread opens the gate while the removal sleeps */
+  /* the thread opens the gate while the removal is sleeping */
   pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
   /* OK if the call was refused */

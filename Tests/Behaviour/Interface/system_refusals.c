@@ -158,8 +158,8 @@ TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
   CHECK_EQ(of.releases, 0);
 }
 
-/* Returns the multicast of a name with one observer, after two threads have invoked the multicast,
- * and makes the kernel refuse the barrier from then on. */
+/* Makes two threads invoke the multicast of a name with one observer, makes the kernel refuse the
+ * barrier from then on, and returns the multicast. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
   multicast m = multicast_broadcaster_multicast(b, "name");

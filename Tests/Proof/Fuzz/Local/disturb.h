@@ -14,8 +14,8 @@ void disturb(void);
  * from the peer's memory to stay inside that memory. */
 void *copy_disturbed(void *to, const void *from, size_t size);
 
-/* Replaces pthread_create(). Creates no thread, because the target itself performs the thread's
- * steps. */
+/* Replaces pthread_create(). Does not create a thread, because the target itself performs the
+ * thread's steps. */
 int keep_thread(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *),
                 void *argument);
 

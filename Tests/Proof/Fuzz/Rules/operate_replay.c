@@ -52,8 +52,8 @@ static void be_called(void *context, uint32_t event, const void *payload, size_t
   if (l->is_once) EXPECT(!multicast_token_is_valid(l->token), "called once, and live in its call");
 }
 
-/* Adds an invocation's call to one listener to the expected calls. Returns false if the invocation
- * makes no new call to this listener. */
+/* Records that the invocation is expected to call the listener. Returns false if the invocation
+ * makes no new call to the listener. */
 static bool expect_call(int index, const item *invocation) {
   listener *l = &it.listeners[index];
   item call = *invocation;
