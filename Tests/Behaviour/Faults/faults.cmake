@@ -13,8 +13,8 @@ endif()
 set(fault_calls ${PROJECT_BINARY_DIR}/Tests/fault_calls.c)
 generate(${fault_calls} ${faults_dir}/calls.py ${faults_dir}/functions.c ${faults_dir}/functions.h)
 
-# The program replaces functions of libc. It links the shared library, so that the library's own
-# calls also reach the replacements.
+# The program replaces libc functions. It links the shared library, so that the library's own calls
+# also reach the replacements.
 add_executable(fault_tests ${fault_sources} ${fault_calls})
 target_include_directories(fault_tests PRIVATE ${faults_dir})
 target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})

@@ -261,8 +261,8 @@ static void fork_in_each_release(int called) {
         invoker = start_thread(invoke_there, NULL);
         gate_wait(&is_in_call);
       }
-      /* The delegate whose call is running is released last. If the fork is inside this release,
-       * let the call return now. */
+      /* The delegate whose call is running is released last. If the fork happens inside this
+       * release, let the call return now. */
       if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
       child_of_own = -1;
       watched = pthread_self();

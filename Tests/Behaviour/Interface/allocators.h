@@ -1,4 +1,4 @@
-/* Allocators that run a function of the test before each allocation. */
+/* Allocators that run one of the test's functions before each allocation. */
 
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H
