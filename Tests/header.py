@@ -12,8 +12,8 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
 
-# A function, or a type of functions. `result` and the types of `parameters` are spelled as in the
-# header.
+# A function, or a type of functions. `result` and the types of `parameters` are spelled the way
+# they are in the header.
 Function = namedtuple(
     "Function", "name result parameters comment section is_exported must_be_used")
 Parameter = namedtuple("Parameter", "type name")
@@ -28,7 +28,7 @@ LABELS = ["Ownership", "Threads", "Reentry", "Cost", "Real time"]
 
 
 class Comment:
-    """A comment block. It consists of a text, of descriptions of parameters, and of texts that
+    """A comment block. A comment consists of a text, of parameter descriptions, and of texts that
     follow labels such as "Cost"."""
 
     def __init__(self, lines):
@@ -77,8 +77,7 @@ def _field(text, comment):
 
 
 class Header:
-    """The whole header. The declarations are in the order of the header, and are indexed by their
-    names."""
+    """The whole header. The declarations are in the header's order and indexed by their names."""
 
     def __init__(self, path=PATH):
         self.functions, self.function_types, self.structs = {}, {}, {}
@@ -137,7 +136,7 @@ class Header:
             raise SystemExit(f"{PATH.name}: not understood: {line}")
 
     def _complete(self, comment, parameters):
-        """Adds the parts that a comment leaves out, according to the rules at the head of the
+        """Adds the parts that a comment leaves out, according to the rules at the top of the
         header."""
         like = re.match(r" ?Like (multicast_\w+)\(\)", comment.text)
         other = self.functions[like[1]].comment if like else Comment([])
@@ -185,7 +184,7 @@ class Header:
         return [one for one in self.functions.values() if one.is_exported]
 
     def handles(self):
-        """Returns the names of the structs that contain only an id."""
+        """Returns the names of the structs that contain nothing but an id."""
         return [one.name for one in self.structs.values() if [f.name for f in one.fields] == ["id"]]
 
     def receiver(self, function):
@@ -198,8 +197,8 @@ class Header:
 
     @lru_cache(maxsize=None)
     def statuses(self, name):
-        """Returns the statuses that a function can return. Includes the statuses of other
-        functions to which its comment refers, as in "Same as multicast_add()"."""
+        """Returns the statuses that a function can return. If the function's comment refers to
+        another function, as in "Same as multicast_add()", that function's statuses are included."""
         text = self.functions[name].comment.result
         found = set(re.findall(r"MULTICAST_(?:OK|PENDING|ERROR_\w+)\b", text))
         call = r"multicast_\w+\(\)"
@@ -215,8 +214,8 @@ class Header:
                 "out of memory" in text or any(self.takes_memory(other) for other in others))
 
     def parameter_text(self, function, name):
-        """Returns the description of a parameter. If it says "As in multicast_invoke()", the
-        description at that function follows."""
+        """Returns the description of a parameter. If the description says "As in
+        multicast_invoke()", that function's description follows."""
         text = function.comment.parameters[name]
         if match := re.match(r"As in (multicast_\w+)\(\)", text):
             other = self.functions[match[1]]

@@ -21,7 +21,7 @@ has_dpkg() {
 }
 
 # has_package PACKAGE: returns whether the part of the package that tests use is installed, no
-# matter how it was installed.
+# matter how.
 has_package() {
   case $1 in
     abigail-tools) command -v abidiff && command -v abidw ;;
@@ -72,13 +72,13 @@ missing_packages() {
 # ---- Installing ----------------------------------------------------------------------------------
 
 # install_packages PACKAGE ...: installs all packages in one call, or fails. apt-get runs without
-# TMPDIR, because it switches to another user, who may not be able to use this user's directory.
+# TMPDIR, because apt-get switches to another user, who may be unable to use this user's directory.
 install_packages() {
   local install=(apt-get -qq -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@")
   echo "installing $*" >&2
   {
     flock 9 # one at a time, because apt-get fails while another updates the lists
-    # Update the lists of packages only if installing with the present lists fails.
+    # Update the package lists only if installing with the current lists fails.
     DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 2>&1 9>&- ||
       { env -u TMPDIR apt-get -qq update >/dev/null 9>&- &&
         DEBIAN_FRONTEND=noninteractive env -u TMPDIR "${install[@]}" >/dev/null 9>&-; }
@@ -87,8 +87,8 @@ install_packages() {
 }
 
 # require IS_THERE PACKAGE ...: if the command IS_THERE fails and this is root, installs the
-# packages. If another user runs this, prints the command that installs them and ends the script
-# with 77, which makes ctest count the test as skipped.
+# packages. For any other user, prints the command that installs them and ends the script with
+# status 77, which makes ctest count the test as skipped.
 require() {
   local is_there=$1
   shift

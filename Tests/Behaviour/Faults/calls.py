@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates calls of the functions in the header that functions.c does not call. The arguments are
-valid and follow from the types of the parameters. The checks follow from the function's name and
-result type."""
+"""Generates calls to the header's functions that functions.c does not call. The arguments are valid
+and are derived from the parameter types. The checks are derived from the function's name and result
+type."""
 
 import re
 import sys
@@ -24,7 +24,7 @@ BY_TYPE = {
     "multicast_visitor": "count_visit", "multicast_enumerator": "count_registration",
     "multicast_writer": "count_line",
 }
-# The arguments of a removal, which refer to the objects that `removal_begin` has added.
+# The arguments for a removal, which refer to the objects that `removal_begin` has added.
 REMOVED = {"multicast_delegate": "other_delegate_of(w)", "multicast_token": "r.token",
            "index": "(size_t)r.count"}
 

@@ -1,4 +1,4 @@
-/* Child processes of a test, which may fail, hang or crash. */
+/* A test's child processes, which may fail, hang or crash. */
 
 #ifndef CHILD_H
 #define CHILD_H
@@ -11,7 +11,7 @@
 pid_t begin_child(void);
 
 /* Waits for a child and returns its exit status, or the negative number of the signal that ended
- * it. Kills a child that hangs. */
+ * it. Kills the child if it hangs. */
 int end_of_child(pid_t child);
 
 #endif

@@ -1,5 +1,5 @@
-/* Child processes created by clone(), which share the memory of this process although libc does not
- * know them. They do not use the library. */
+/* Child processes that clone() creates without libc's knowledge, and that share this process's
+ * memory. They do not use the library. */
 
 #include "child.h"
 
@@ -57,7 +57,7 @@ static void with_children(int (*body)(void *), int flags, int expected) {
     int before = LOAD(calls);
     pid_t child = clone(body, stack + STACK, CLONE_VM | flags | SIGCHLD, NULL);
     CHECK(child > 0);
-    /* The parent's threads keep running, whether or not the child has ended. */
+    /* The parent's threads keep running, whether or not the child has exited. */
     EVENTUALLY(LOAD(calls) > before);
     CHECK(!LOAD(b.has_left));
     CHECK_EQ(waitpid(child, &status, 0), child);

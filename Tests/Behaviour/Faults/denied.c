@@ -1,5 +1,5 @@
-/* A sandbox denies system calls, from the start or later. A function that needs a denied call
- * returns an error status, and everything else keeps working. */
+/* A sandbox denies system calls, either from the start or at some later point. A function that
+ * needs a denied call returns an error status, and everything else keeps working. */
 
 #include "child.h"
 #include "functions.h"
@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Describes the denied system calls: their number, and a value that the masked bits of one argument
- * must have. */
+/* Describes the denied system calls by their number and by the required value of the masked bits of
+ * one argument. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -25,12 +25,12 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* Denies the system call on this thread and on threads that it starts later. */
+/* Denies the system call on this thread and on all threads that it starts from now on. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, d.number, 0, 4),
-      /* the low half of the argument */
+      /* the lower half of the argument */
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
                (uint32_t)offsetof(struct seccomp_data, args) + 8 * d.argument),
       BPF_STMT(BPF_ALU | BPF_AND | BPF_K, d.mask),
@@ -143,7 +143,7 @@ static void *invoke_many_times(void *m) {
   return NULL;
 }
 
-/* Producers wait for room while a consumer waits for calls. */
+/* Producers are waiting for room while a consumer is waiting for calls. */
 static void wait_for_room(void) {
   enum { PRODUCERS = 3 };
   multicast m = multicast_create();

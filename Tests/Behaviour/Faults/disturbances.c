@@ -1,4 +1,4 @@
-/* Waits continue when they are disturbed by signals, cancellation, or jumps of the wall clock. */
+/* Waits continue despite signals, cancellation and jumps of the wall clock. */
 
 #include "system.h"
 #include "waits.h"
@@ -12,7 +12,7 @@ typedef struct waiter {
   const wait *w;
   scene s;
   int64_t result, took_ns;
-  bool has_left; /* whether the awaited call returned before the wait */
+  bool has_left; /* whether the awaited call has returned before the wait */
   pid_t id;
   gate begins, returned;
   pthread_t thread;
@@ -131,8 +131,7 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait runs to its end, and only then is the thread cancelled, at its next cancellation
- * point. */
+/* The wait runs to its end. Only then, at its next cancellation point, is the thread cancelled. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }
@@ -145,8 +144,8 @@ TEST(cancellation_that_is_pending_disturbs_no_wait) {
 
 static void do_nothing(waiter *w) { (void)w; }
 
-/* For the library, the wall clock alternates between a day ahead and a day behind. If a
- * condition variable used that clock, deadlines of the monotonic clock would be in the distant
+/* The library sees the wall clock alternate between a day ahead and a day behind. If a condition
+ * variable used the wall clock, deadlines taken from the monotonic clock would lie in the distant
  * past. */
 TEST(wall_clock_is_never_asked_for_by_a_wait) {
   asked_monotonic = 0;

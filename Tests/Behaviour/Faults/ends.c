@@ -1,5 +1,5 @@
 /* A thread calls exit() while other threads use the library. After that, exit handlers and
- * destructors use the library, too. */
+ * destructors also use the library. */
 
 #include "child.h"
 #include "functions.h"

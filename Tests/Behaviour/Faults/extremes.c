@@ -1,4 +1,4 @@
-/* Extreme timeouts, and processes that are started in unusual ways, during a long call. */
+/* Uses extreme timeouts, and starts processes in unusual ways, during a long call. */
 
 #include "../Interface/harness.h"
 
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A wait with a nearly infinite timeout ends when the call ends, like a wait without a limit. */
+/* Like a wait without a limit, a wait with a nearly infinite timeout ends when the call ends. */
 static const uint64_t nearly_for_ever[] = {
     UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 1000000000, INT64_MAX, (uint64_t)INT64_MAX + 1};
 
@@ -80,7 +80,7 @@ TEST(a_nanosecond_again_and_again_beside_a_long_call) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Like after vfork(), the child shares the parent's memory until it executes another program. */
+/* As after vfork(), the child shares the parent's memory until it executes another program. */
 TEST(posix_spawn_inside_a_call_changes_nothing) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -103,7 +103,7 @@ static void *go_on_as_daemon(void *unused) {
   return NULL;
 }
 
-/* The process that daemon() creates can use the objects of its parent. */
+/* The process that daemon() creates can use its parent's objects. */
 TEST(daemon_goes_on_with_what_there_was) {
   multicast m = multicast_create();
   int ends[2], calls = 0;

@@ -1,5 +1,6 @@
-# Simulates failures around the library: memory, threads, descriptors and barriers are refused,
-# waits are disturbed, and processes fork and end at any moment. `ctest -L fault` runs these tests.
+# Simulates failures around the library: requests for memory, threads, descriptors and barriers are
+# refused, waits are disturbed, and processes fork and exit at any moment. `ctest -L fault` runs
+# these tests.
 
 set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
@@ -12,8 +13,8 @@ endif()
 set(fault_calls ${PROJECT_BINARY_DIR}/Tests/fault_calls.c)
 generate(${fault_calls} ${faults_dir}/calls.py ${faults_dir}/functions.c ${faults_dir}/functions.h)
 
-# The program replaces functions of libc. It links the shared library, so that calls of the library
-# reach the replacements, too.
+# The program replaces libc functions. It links the shared library, so that the library's own calls
+# also reach the replacements.
 add_executable(fault_tests ${fault_sources} ${fault_calls})
 target_include_directories(fault_tests PRIVATE ${faults_dir})
 target_link_libraries(fault_tests PRIVATE harness multicast Threads::Threads ${CMAKE_DL_LIBS})
@@ -21,8 +22,8 @@ target_compile_definitions(fault_tests PRIVATE
   LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
   LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
 
-# A library for LD_PRELOAD. The compiler must not replace a loop by a call of the function that the
-# loop implements.
+# A library for LD_PRELOAD. The compiler must not replace a loop with a call to the very function
+# that the loop implements.
 add_library(least_malloc MODULE ${faults_dir}/least_malloc.c)
 target_compile_definitions(least_malloc PRIVATE _GNU_SOURCE)
 target_compile_options(least_malloc PRIVATE -fno-builtin)
@@ -45,8 +46,8 @@ foreach(target fault_tests fault_plugin least_malloc unloading)
 endforeach()
 
 add_tests_of_sources(fault_tests fault ${fault_sources})
-# These two tests are also everyday tests, because no interface test makes every allocation of every
-# function fail.
+# These two tests also belong to the everyday tests, because no interface test makes every
+# allocation of every function fail.
 set_property(TEST out_of_memory_at_each_allocation_of_each_function
   out_of_memory_again_and_again_leaks_nothing_of_any_function APPEND PROPERTY LABELS everyday)
 # Each of these tests needs gigabytes of memory, so only one of them runs at a time.
@@ -70,8 +71,7 @@ set_tests_properties(interface_with_the_least_alignment_of_malloc PROPERTIES
 add_check(race_detectors_find_the_race_and_no_other LABELS fault COST 15 PACKAGES valgrind
   COMMAND ${faults_dir}/../Races/run $<TARGET_FILE:multicast> ${PROJECT_BINARY_DIR}/races)
 
-# These tests run a representative part of each harness; the option --all of the script runs the
-# rest.
+# These tests run a representative part of each harness; the script's --all option runs the rest.
 foreach(harness interface fault)
   add_check(memcheck_of_the_${harness}_tests LABELS fault COST 60 PACKAGES valgrind
     COMMAND ${faults_dir}/memcheck $<TARGET_FILE:${harness}_tests>)

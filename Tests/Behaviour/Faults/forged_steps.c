@@ -6,7 +6,7 @@
 
 #include "../Interface/transports.h"
 
-/* The difference between the handles of two successive objects in the same slot. */
+/* The difference between the handles of two objects that use the same slot one after the other. */
 static const uint64_t ONE_GENERATION = UINT64_C(1) << 30;
 
 static uint64_t guessed;
@@ -42,7 +42,7 @@ static int64_t enumerate(void) { return multicast_enumerate(guess(), enumerate_a
 static int64_t invoke_token(void) {
   return multicast_token_invoke((multicast_token){guessed}, 0, NULL, 0);
 }
-/* ---- Ways in which the handle is issued ------------------------------------------------------ */
+/* ---- Ways to issue the handle ---------------------------------------------------------------- */
 
 static multicast current;
 static multicast_token current_token;
@@ -77,7 +77,7 @@ static void give_out_multicast(void) {
   create_guessed();
 }
 
-/* Lets the multicast of a broadcaster with a transport use the slot first. */
+/* Lets the multicast of a broadcaster that has a transport use the slot first. */
 static void prepare_transport(void) {
   static wire w;
   prepare_multicast();
@@ -139,7 +139,7 @@ static void call_function(void) {
   STORE(has_returned, true);
 }
 
-/* Removes the delegate during its call, and expects the removal not to succeed. */
+/* Removes the delegate during its call, and expects the removal to time out. */
 THREAD(remove_during_call, void *unused) {
   while (!LOAD(has_returned) && !gate_opens_within(&is_called, 1)) continue;
   was_called = !LOAD(has_returned);
@@ -233,8 +233,8 @@ static int invoke_at_steps_of_add(const multicast_add_options *options, int stri
   return calls_during_add;
 }
 
-/* An add stores the token before any other thread can call the delegate, even a thread that has
- * guessed the token. */
+/* An add stores the token before any other thread can call the delegate, including a thread that
+ * has guessed the token. */
 TEST(forged_token_finds_the_token_stored_during_add) {
   multicast_add_options options = multicast_add_options_default();
   CHECK(invoke_at_steps_of_add(NULL, 1) > 0);
@@ -242,7 +242,7 @@ TEST(forged_token_finds_the_token_stored_during_add) {
   CHECK(invoke_at_steps_of_add(&options, 30) > 0);
 }
 
-/* With MULTICAST_VISIT_ONLY the functions of the delegates must not be called. */
+/* With MULTICAST_VISIT_ONLY, the delegates' functions must not be called. */
 TEST(forged_handle_of_visits_only_is_never_invoked) {
   flags = MULTICAST_VISIT_ONLY;
   CHECK_EQ(give_out_at_each_step(after_one_invoker, invoke), 0);

@@ -14,19 +14,19 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* not protected by a lock, because in a child no thread would release the lock */
+/* not protected by a lock, because no thread would release the lock in a child */
 static block *dead[MOST];
 static int dead_count;
 
-/* How many moments the watched thread passes before the fork, or -1 for no fork. A moment is an
- * allocation or a deallocation. */
+/* How many more moments the watched thread passes before the fork, or -1 for no fork. A moment is
+ * an allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
-static bool has_come; /* whether the moment was reached */
+static bool has_come; /* whether the moment has been reached */
 static gate may_fork = GATE_INIT, has_forked = GATE_INIT;
 
-/* Waits for the fork, but with a timeout, because the fork itself waits if this thread holds a lock
- * of the library here. */
+/* Waits for the fork, but with a timeout, because the fork itself waits if this thread is holding
+ * one of the library's locks. */
 static void be_at_a_moment(void) {
   if (moments_to_pass < 0 || !pthread_equal(pthread_self(), watched)) return;
   if (--moments_to_pass >= 0) return;
@@ -85,11 +85,11 @@ static void *be_watched(void *argument) {
     world_end(&s->w);
   }
   moments_to_pass = -1;
-  gate_open(&may_fork); /* opens the gate in case there was no such moment */
+  gate_open(&may_fork); /* opens the gate in case the moment was never reached */
   return NULL;
 }
 
-/* In the child the watched thread does not exist, but the child can use every object that this
+/* The watched thread does not exist in the child, but the child can use every object that this
  * thread was using. */
 static void be_a_child(scene *s) {
   moments_to_pass = -1;

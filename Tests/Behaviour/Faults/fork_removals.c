@@ -7,7 +7,7 @@
 
 enum { COUNT = 12 };
 
-/* How often the release of each delegate has started in this process. */
+/* How many times the release of each delegate has started in this process. */
 static int begun[COUNT];
 static int in_call; /* the delegate in whose call a thread stays, or -1 */
 static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
@@ -28,13 +28,13 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* The child does not open the gate, because no thread waits for it there, and because a thread
-     * of the parent may have held the gate's lock at the fork. */
+    /* The child does not open the gate, because no thread is waiting for it there, and because a
+     * thread of the parent may have been holding the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
   }
   gate_open(&may_fork);
-  gate_opens_within(&has_forked, 20); /* with a lock held here, the fork waits */
+  gate_opens_within(&has_forked, 20); /* if this thread is holding a lock, the fork waits */
 }
 
 static void release(void *context) {
@@ -130,11 +130,11 @@ static void *remove_there(void *moment) {
   moments_to_pass = (int)(intptr_t)moment;
   way();
   moments_to_pass = -1;
-  gate_open(&may_fork); /* opens the gate in case there was no such moment */
+  gate_open(&may_fork); /* opens the gate in case the moment was never reached */
   return NULL;
 }
 
-/* Expects that no delegate is left and that every release has run once. */
+/* Expects that no delegates are left and that every release has run once. */
 static void check_all_released(void) {
   for (int i = 0; i < COUNT; ++i) {
     if (begun[i] != 1) fprintf(stderr, "release %d\n", i);
@@ -144,7 +144,7 @@ static void check_all_released(void) {
 
 static void be_released_later(void *count) { ++*(int *)count; }
 
-/* Adds more delegates than there were, and expects that no two share a slot. */
+/* Adds more delegates than there were before, and expects that no two share a slot. */
 static void add_as_many(void) {
   multicast_add_options options = ADD_OPTIONS(.release = be_released_later);
   multicast_token tokens[2 * COUNT];
@@ -158,7 +158,7 @@ static void add_as_many(void) {
 
 static void be_a_child(void) {
   moments_to_pass = -1;
-  /* Destroying the multicast removes the delegates that the parent's thread had not removed yet.
+  /* Destroying the multicast removes the delegates that the parent's thread had not yet removed.
    * The other delegates were released inside fork(). */
   if (multicast_is_valid(m)) {
     add_as_many();
@@ -247,8 +247,7 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* Removes and forks on the same thread: the fork happens inside a release, once for each
- * release. */
+/* Removes and forks on the same thread, which forks once inside each release. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;
@@ -262,8 +261,8 @@ static void fork_in_each_release(int called) {
         invoker = start_thread(invoke_there, NULL);
         gate_wait(&is_in_call);
       }
-      /* The delegate whose call is running is released last. If the fork is inside this release,
-       * let the call return now. */
+      /* The delegate whose call is running is released last. If the fork happens inside this
+       * release, let the call return now. */
       if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
       child_of_own = -1;
       watched = pthread_self();

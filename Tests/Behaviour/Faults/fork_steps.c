@@ -27,7 +27,7 @@ static int fork_at_each_step(void (*body)(void), void (*be_child)(void)) {
   return answer_at_steps(body, at_each_step, fork_once);
 }
 
-/* ---- Records of threads ---------------------------------------------------------------------- */
+/* ---- Thread records -------------------------------------------------------------------------- */
 
 static gate may_end = GATE_INIT;
 static int prepared;
@@ -69,9 +69,9 @@ static void *fork_while_another_thread_prepares(void *unused) {
   return NULL;
 }
 
-/* 64 idle threads use all records of the first block. The watched thread and the forking thread use
- * records of a later block, whose pages multicast_trim() has returned to the system. The forking
- * thread has already written to these pages. */
+/* 64 idle threads own all records of the first block. The watched thread and the forking thread use
+ * records of a later block, whose pages multicast_trim() has returned to the system. By the time of
+ * the fork, the forking thread has already written to these pages. */
 TEST(fork_at_each_instruction_of_the_first_use_by_a_thread) {
   static gate none_are_left = GATE_INIT;
   static pthread_t threads[MOST_THREADS];

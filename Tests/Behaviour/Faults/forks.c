@@ -7,7 +7,8 @@
 
 enum { THREADS = 4, FORKS = 300 };
 
-/* The seed of the random numbers: the environment variable SEED, or the time. */
+/* The seed of the random numbers, which is the environment variable SEED if set, and otherwise the
+ * time. */
 static uint64_t seed;
 
 static uint64_t random_from(uint64_t *state) {
@@ -30,7 +31,7 @@ static void choose_seed(const char *test) {
 
 static bool is_over;
 
-/* Objects that all threads use, and from which they remove each other's delegates. */
+/* Objects shared by all threads, which remove each other's delegates from them. */
 static multicast common;
 static multicast_lifetime common_lifetime;
 static multicast_queue common_queue, common_worked; /* the second queue has a worker */

@@ -68,7 +68,7 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
-/* Each creation that fails stores the reason. */
+/* Each failed creation stores the reason. */
 CALL(multicast_create_error, "", TAKES_NONE, 2) {
   int after = spare_memory();
   multicast m = multicast_create();
@@ -189,7 +189,7 @@ static int64_t remove_two(world *w, bool is_within) {
   multicast_status status = MULTICAST_OK;
   multicast_delegate d[2];
   d[0] = other_delegate_of(w);
-  d[1].function = count_call; /* this delegate was never added */
+  d[1].function = count_call; /* this delegate has never been added */
   d[1].context = NULL;
   CHECK_EQ(is_within ? multicast_remove_many_within(w->m, d, 2, MULTICAST_FOREVER, &status)
                      : multicast_remove_many(w->m, d, 2), 1);
@@ -231,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* Two delegates have contexts: one is dead, the other is alive. */
+/* Two delegates have contexts, one dead and one alive. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -290,8 +290,8 @@ CALL(multicast_invoke, "not for the first time", MAY_COPE, 10) {
   return invoke_with(w, sizeof payload);
 }
 
-/* A payload that is handed over. It consists of the bytes that the delegates expect, followed by
- * data for `release`. */
+/* A payload that is handed over to the library. It consists of the bytes that the delegates expect,
+ * followed by data for `release`. */
 typedef struct package {
   char bytes[sizeof payload];
   world *w;
@@ -440,7 +440,7 @@ CALL(multicast_set_watch, "of all, and an invocation", MAY_COPE, 4) {
   return set_watch(w, all);
 }
 
-/* Its visitor accepts the first delegate and refuses the second, so that the first visit is
+/* The visitor accepts the first delegate and refuses the second, so that the first visit is
  * undone. */
 typedef struct trial {
   world *world;
@@ -501,7 +501,7 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   return i.result;
 }
 
-/* Creates a multicast that replays, and that has kept one invocation with a payload. */
+/* Creates a multicast that replays, and that has buffered one invocation with a payload. */
 static multicast make_replaying(world *w, int *after) {
   *after = spare_memory();
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));
@@ -538,7 +538,7 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* ---- Token ----------------------------------------------------------------------------------- */
 
-/* Inside a call, the delegates of these tests check this function, too. */
+/* The delegates of these tests also check this function inside their calls. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
   CHECK(multicast_token_current().id == 0 || multicast_token_is_valid(multicast_token_current()));
   return 0;
@@ -560,7 +560,7 @@ CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   return result < 0 ? result : 0;
 }
 
-/* Inside a call, the delegates of these tests check this function, too. */
+/* The delegates of these tests also check this function inside their calls. */
 CALL(multicast_call_stack, "", TAKES_NONE, 1) {
   multicast_token tokens[256];
   int64_t count = multicast_call_stack(tokens, 256);
@@ -597,7 +597,7 @@ CALL(multicast_queue_create, "with payload_size", FAILS, 80) {
   return 0;
 }
 
-/* Returns a queue with waiting calls that have a payload. */
+/* Returns a queue in which calls with a payload are waiting. */
 static multicast_queue queue_with_a_call(world *w, int calls) {
   int after = spare_memory();
   multicast_queue q = queue_with((uint32_t)calls, MULTICAST_OVERFLOW_REFUSE);
@@ -623,7 +623,7 @@ CALL(multicast_queue_clear, "", TAKES_NONE, 3) {
   return 0;
 }
 
-/* The queue of the world is empty. The calling thread may have no record yet. */
+/* The world's queue is empty. The calling thread may have no record yet. */
 CALL(multicast_queue_run, "of nothing", FAILS, 2) {
   int64_t result = multicast_queue_run(w->queue, 0);
   if (result < 0) return result;
@@ -675,7 +675,7 @@ multicast_broadcaster broadcaster_to_end(world *w) {
   return b;
 }
 
-/* A thread without a record allocates one. If that fails, the function works without it. */
+/* A thread without a record allocates one. If that fails, the function works without one. */
 CALL(multicast_broadcaster_destroy_within, "at first", MAY_COPE, 2) {
   int after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -709,7 +709,7 @@ CALL(multicast_broadcaster_register, "", MAY_COPE, 10) {
   return register_by(multicast_broadcaster_register, w, known_name);
 }
 
-/* The prefix matches no name that other calls use. */
+/* The prefix does not match any name that other calls use. */
 CALL(multicast_broadcaster_register_prefix, "", MAY_COPE, 40) {
   char prefix[80];
   new_name(w, prefix, sizeof prefix);
@@ -842,8 +842,8 @@ CALL(multicast_broadcaster_notify_with, "a payload copied by copy", MAY_COPE, 2)
   return notify_handing_over(w, COPIED);
 }
 
-/* The functions of the transports. Each call below attaches a transport and then replaces it by
- * another transport. */
+/* The transports' functions. Each call below attaches a transport and then replaces it with another
+ * transport. */
 static multicast_status publish_nothing(void *context, const char *name, uint32_t event,
                                         const void *bytes, size_t size) {
   return MULTICAST_OK;
@@ -914,8 +914,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* The list of handles does not say of which kind each handle is, so try each handle as every kind.
- * It is valid as only one kind. */
+/* The list does not record the kind of each handle, so try every kind. Each handle is valid as only
+ * one kind. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

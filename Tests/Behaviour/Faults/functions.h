@@ -1,4 +1,4 @@
-/* A table of all functions of the header. Each entry has a call that checks its result. For each
+/* A table of all the header's functions. Each entry makes a call and checks its result. For each
  * kind of failure, a test calls every function in the table.
  *
  * functions.c contains the calls that need additional objects, or that check more than the status.
@@ -20,7 +20,7 @@ typedef struct function {
   const char *name;
   const char *variant;
   memory_use memory;
-  int rounds; /* after this number of calls, every kind of allocation has been made */
+  int rounds; /* the number of calls after which every kind of allocation has been made */
   bool is_first; /* whether the function is called before all others, in an empty world */
   /* Makes one call and checks the result. Returns 0 or MULTICAST_ERROR_OUT_OF_MEMORY. */
   int64_t (*call)(world *w);
@@ -42,27 +42,27 @@ void function_register(const function *f);
   }                                                                                             \
   static int64_t call_##LINE(__attribute__((unused)) world *w)
 
-/* Destroys the objects that were passed to keep(). */
+/* Destroys the objects that have been passed to keep(). */
 void unmake_all(world *w);
 
 /* Creates a world and calls every function with it. */
 void use_every_function(void);
 void *use_every_function_there(void *unused); /* the body of a thread */
 
-/* ---- Helpers of the calls -------------------------------------------------------------------- */
+/* ---- Helpers for the calls ------------------------------------------------------------------- */
 
-/* Stores a new object, so that unmake_all() destroys it. Returns multicast_create_error() if the
- * handle is 0. */
+/* Stores a new object for unmake_all() to destroy. Returns multicast_create_error() if the handle
+ * is 0. */
 int64_t keep(world *w, uint64_t handle);
 
-/* Create an object with one registration, which is released when the object ends. */
+/* Create an object with one registration, whose `release` runs when the object ends. */
 multicast multicast_to_end(world *w);
 multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* The removal of a delegate that was just added. The delegate must be removed, and released
- * once. */
+/* The removal of a delegate that has just been added. The delegate must be removed, and its
+ * `release` must run once. */
 typedef struct removal {
   int releases;
   int64_t count;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Lets a program find out whether this library is loaded. */
+/* Lets a program detect whether this library is loaded. */
 int least_malloc_is_loaded = 1;
 
 /* Precedes each block. */
@@ -25,7 +25,7 @@ enum { IN_USE = 0x1EA57, FREE = 0xF4EE };
 enum { LEAST = 16, SMALLEST = 6, LARGEST_OF_ARENA = 20, ARENA = 1 << 22 };
 enum { TOO_LARGE_TO_FILL = 65536 };
 
-/* A piece of an arena, for one block. Its size is a power of two. */
+/* A piece of an arena, which holds one block. Its size is a power of two. */
 typedef struct chunk {
   struct chunk *next; /* the next vacant chunk */
 } chunk;
@@ -46,7 +46,8 @@ static void *map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-/* If the arena is too small, a new arena replaces it, and the rest of the old arena is wasted. */
+/* If the arena is too small, a new arena replaces it, and the unused part of the old arena is
+ * wasted. */
 static void *take(unsigned kind) {
   const size_t size = (size_t)1 << kind;
   if (kind > LARGEST_OF_ARENA) return map(size);
@@ -121,7 +122,7 @@ static void *result_of(void *block) {
   return block;
 }
 
-/* ---- Replacements of libc's functions -------------------------------------------------------- */
+/* ---- Replacements for libc functions --------------------------------------------------------- */
 
 void *malloc(size_t size) { return result_of(allocate(size, LEAST)); }
 

@@ -1,4 +1,4 @@
-/* Tests of the maximum numbers of handles, names and queued calls. They need gigabytes of memory
+/* Tests the maximum numbers of handles, names and queued calls. The tests need gigabytes of memory
  * and are skipped on machines with less. */
 
 #include "../Interface/harness.h"
@@ -58,8 +58,8 @@ static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 /* The maximum is about 1 % lower because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* Expects that at most 2 % of the slots' memory and 4 MB are still in use. `of_test` bytes, which
- * the test itself uses for its handles, do not count. */
+/* Expects that no more than 2 % of the slots' memory, plus 4 MB, is still in use. The `of_test`
+ * bytes that the test itself uses for its handles do not count. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;
@@ -79,7 +79,7 @@ static void create_all(const kind *k) {
   printf("%d handles, ", count);
   int64_t peak = resident_bytes();
   expect_about(count);
-  /* Each object that is destroyed makes room for a new object with a new handle. */
+  /* Each destroyed object makes room for a new object with a new handle. */
   for (int round = 0; round < 1000; ++round) {
     i = (int)(((int64_t)round * 7919 * 7919) % count);
     id = all[i];
@@ -100,8 +100,8 @@ static void create_all(const kind *k) {
 TEST(limit_of_multicasts_is_a_status_and_room_comes_back) { create_all(&multicasts); }
 TEST(limit_of_lifetimes_is_a_status_and_room_comes_back) { create_all(&lifetimes); }
 
-/* Half of the registrations are in one multicast. The others are spread over multicasts of all
- * stripes. */
+/* Half of the registrations are in one multicast, and the other half are spread over multicasts of
+ * all stripes. */
 TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   enum { AT_ONCE = 4096, OTHERS = 64 };
   static multicast_delegate delegates[AT_ONCE];

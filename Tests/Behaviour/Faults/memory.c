@@ -1,4 +1,5 @@
-/* Out of memory: each allocation of each function fails once, alone or with all later ones. */
+/* Makes each allocation of each function fail once, alone or together with all later
+ * allocations. */
 
 #include "child.h"
 #include "functions.h"
@@ -9,8 +10,8 @@
 
 /* The results that a child reports. */
 typedef struct report {
-  bool was_reached;   /* whether the allocation that should fail was reached */
-  int64_t bytes_kept; /* bytes allocated at the end, if no allocation fails */
+  bool was_reached;   /* whether the allocation that should fail has been reached */
+  int64_t bytes_kept; /* the number of bytes allocated at the end, if no allocation fails */
 } report;
 static report *told;
 
@@ -62,8 +63,8 @@ static void *call_once(void *argument) {
   return NULL;
 }
 
-/* Makes one allocation fail, alone or with all later ones, and checks that everything works
- * afterwards. */
+/* Makes one allocation fail, alone or together with all later allocations, and checks that
+ * everything works afterwards. */
 static void fail_allocation(const function *f, int which) {
   attempt a;
   a.f = f;
@@ -78,8 +79,8 @@ static void fail_allocation(const function *f, int which) {
   world_end(&a.w);
 }
 
-/* Like fail_allocation(), but runs in a process that has not used the library. Expects that no more
- * memory stays allocated than without a failure. */
+/* Like fail_allocation(), but runs in a process that has not used the library. Expects that the
+ * failure leaves no additional memory allocated. */
 static void fail_at_first(const function *f, int which) {
   fail_allocation(f, which);
   if (which < 0) told->bytes_kept = allocated_bytes;

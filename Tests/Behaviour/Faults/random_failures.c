@@ -1,9 +1,9 @@
-/* Allocations fail at random, one or several in a row, during all kinds of operations. At the end
+/* Allocations fail at random, one or several in a row, during all kinds of operations. At the end,
  * everything has been released exactly once, and the library uses no more memory than before. */
 
 #include "functions.h"
 
-/* Of 256 allocations, about this many fail. */
+/* Of every 256 allocations, approximately this many fail. */
 static int failing;
 static const int rates[] = {4, 32, 100, 200};
 static __thread uint64_t random_state;
@@ -45,8 +45,8 @@ static void use_allocator_that_fails(void) {
 
 enum { OPERATIONS = 400 };
 
-/* Calls functions in an order that depends only on the seed. The failing allocations differ in each
- * run. */
+/* Calls functions in an order that depends only on the seed. The allocations that fail differ from
+ * run to run. */
 static void operate(uint64_t seed) {
   for (int i = 0; i < OPERATIONS; ++i) {
     uint64_t order = (seed << 32 | (uint64_t)i) * UINT64_C(0x9E3779B97F4A7C15);
@@ -85,7 +85,7 @@ TEST(random_failures_of_allocations_keep_no_memory) {
   }
 }
 
-/* ---- Several threads, which change objects that other threads use ---------------------------- */
+/* ---- Several threads that change each other's objects ---------------------------------------- */
 
 enum { THREADS = 3, PLACES = 8, STEPS = 1500 };
 
@@ -211,13 +211,13 @@ static void run_round(uint64_t round) {
     if (m.id != 0) CHECK_OK(multicast_destroy(m));
     if (l.id != 0) CHECK_OK(multicast_lifetime_end(l));
   }
-  /* Workers may still be ending and have to release their last objects. */
+  /* Some workers may still be ending, and have yet to release their last objects. */
   EVENTUALLY(LOAD(released) == LOAD(owed));
   EVENTUALLY(LOAD(payloads_released) == LOAD(payloads_owed));
 }
 
-/* In the first rounds the library allocates the memory that it keeps for reuse. The thousands of
- * allocations in later rounds must not add to this memory. */
+/* During the first rounds, the library allocates the memory that it keeps for reuse. The thousands
+ * of allocations in later rounds must not add to this memory. */
 TEST(random_failures_on_several_threads_keep_no_memory) {
   enum { SETTLED = 16, ROUNDS = 48 };
   int64_t blocks = 0;

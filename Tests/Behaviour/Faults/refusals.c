@@ -1,4 +1,4 @@
-/* Requests to the system fail at first and succeed later. */
+/* Tests requests to the system that fail at first and succeed later. */
 
 #include "child.h"
 #include "functions.h"
@@ -19,8 +19,8 @@ static void expect_nothing_can_be_created(void) {
   CHECK_EQ(multicast_broadcaster_default().id, 0);
 }
 
-/* Creates objects while the request is refused, so often that any resource leaked by a failed
- * creation would be used up. Then expects everything to work. */
+/* Creates objects while the request is refused, often enough to exhaust any resource that a failed
+ * creation leaks. Then expects everything to work. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0;
   use_test_allocator();
@@ -31,15 +31,15 @@ static void is_refused_then_granted(ask *a) {
   }
   if (a->count < 600 * 5) CHECK_EQ(a->count, 600 * 5);
   CHECK_EQ(allocated_bytes, bytes);
-  use_test_allocator(); /* the library is not in use yet, so the allocator may be set again */
+  use_test_allocator(); /* the library is not yet in use, so the allocator may be set again */
   a->is_refused = false;
   use_every_function();
 }
 
 TEST(thread_key_refused_creates_nothing_and_works_later) { is_refused_then_granted(&ask_key); }
 
-/* The library registers its fork handlers when it is loaded, and tries again at its first use if
- * that failed. */
+/* The library registers its fork handlers when it is loaded. If that fails, it tries again when it
+ * is first used. */
 TEST(fork_handlers_refused_creates_nothing_and_works_later) {
   char *arguments[] = {"fault_tests", "--in-process",
                        "fork_handlers_refused_creates_nothing_and_works_later", NULL};
@@ -49,7 +49,8 @@ TEST(fork_handlers_refused_creates_nothing_and_works_later) {
     return;
   }
   CHECK_EQ(setenv(REFUSE_FORK_HANDLERS_AT_LOAD, "yes", 1), 0);
-  /* Start the program by its name, since under valgrind /proc/self/exe is valgrind itself. */
+  /* Start the program by name, because /proc/self/exe is valgrind itself when the test runs under
+   * valgrind. */
   CHECK_EQ(posix_spawn(&child, program_invocation_name, NULL, NULL, arguments, environ), 0);
   CHECK_EQ(end_of_child(child), 0);
 }
@@ -113,7 +114,7 @@ THREAD(invoke_and_stay, int *invoked) {
 /* The library allocates the records of the first 64 threads and maps further records in blocks of
  * 64. */
 TEST(mapping_refused_for_a_thread_is_out_of_memory_at_first) {
-  enum { COUNT = 63 }; /* the 64th thread is this one */
+  enum { COUNT = 63 }; /* this thread is the 64th */
   pthread_t threads[COUNT];
   world w;
   int invoked = 0;
@@ -318,11 +319,11 @@ static void remove_without_membarrier(void *argument) {
 }
 
 TEST(membarrier_refused_later_makes_each_removal_system) {
-  if (is_without_membarrier()) return; /* without membarrier there is nothing to refuse */
+  if (is_without_membarrier()) return; /* without membarrier, there is nothing to refuse */
   for (int i = 0; i < REMOVAL_COUNT; ++i) in_child(remove_without_membarrier, &i);
 }
 
-/* For the kernel, the child of a fork is a new process, which must register for membarrier
+/* To the kernel, the child of a fork is a new process, which has to register for membarrier
  * itself. */
 TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world w;
@@ -347,13 +348,13 @@ TEST(membarrier_refused_in_the_child_of_a_fork_is_system) {
   world_end(&w);
 }
 
-/* ---- Aligned memory, which libc provides ----------------------------------------------------- */
+/* ---- Aligned memory from libc ---------------------------------------------------------------- */
 
 static multicast growing;
 static bool has_grown;
 
-/* Adds so many delegates that the list is replaced several times. The invocation still reads the
- * first list, which is freed when the invocation ends. */
+/* Adds enough delegates for the list to be replaced several times. The invocation is still reading
+ * the first list, which is freed when the invocation ends. */
 FUNCTION(add_50_others, void *unused) {
   if (has_grown) return;
   has_grown = true;

@@ -1,7 +1,7 @@
 /* During an invocation, another thread removes the delegates, makes the library replace the list,
- * and overwrites all memory that the library has freed. The tests do this at many instructions of
- * the invocation. If the invocation did not read the list pointer again after publishing the list,
- * it would crash here. */
+ * and overwrites all memory that the library has freed. The tests do this at many different
+ * instructions of the invocation. If the invocation did not read the list pointer again after
+ * publishing the list, these tests would crash. */
 
 #include "steps.h"
 
@@ -90,7 +90,7 @@ static void at_steps(int first, void (*prepare)(multicast)) {
 }
 
 /* Removals in quick succession switch the multicast to the fenced mode, in which invocations
- * make the fences. */
+ * execute the fences. */
 static void let_it_be_fenced(multicast m) {
   let_two_threads_invoke(m);
   for (int i = 0; i < 1000; ++i)

@@ -7,15 +7,15 @@
 typedef enum due { NOT_YET, NOW, NO_MORE } due;
 
 /* Runs `body` on a new thread. After `body` has called begin_steps(), a signal handler on that
- * thread calls `when` before each instruction of the library. If `when` returns NOW, the new thread
- * waits until `answer` has run on the calling thread. It waits for at most 100 ms, because it may
- * hold a lock of the library that `answer` needs. Then it continues, and `when` is not called again
- * until `answer` has returned.
+ * thread calls `when` before each of the library's instructions. If `when` returns NOW, the new
+ * thread waits until `answer` has run on the calling thread. It waits for at most 100 ms, because
+ * it may be holding a lock of the library that `answer` needs. After the wait it continues, and
+ * `when` is not called again until `answer` has returned.
  *
- * Returns how often `answer` has run. */
+ * Returns how many times `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));
-/* Like answer_at_steps(), but runs `answer` only before the instruction with this number, counted
- * from 0. Returns 0 if `body` executes fewer instructions of the library. */
+/* Like answer_at_steps(), but runs `answer` only before the instruction with the given number,
+ * counted from 0. Returns 0 if `body` executes fewer instructions of the library. */
 int answer_at_step(int number, void (*body)(void), void (*answer)(void));
 void begin_steps(void);
 

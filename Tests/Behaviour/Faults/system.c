@@ -17,7 +17,7 @@ void *next_one(const char *name) {
   return found;
 }
 
-/* Returns whether the address belongs to the code of the library. */
+/* Returns whether the address lies in the library's code. */
 static bool is_of_library(const void *address) {
   Dl_info here, library;
   return dladdr(address, &here) != 0 &&
@@ -118,7 +118,7 @@ int posix_memalign(void **out, size_t alignment, size_t size) {
 
 /* ---- Clocks ---------------------------------------------------------------------------------- */
 
-/* For the library, every clock except the monotonic clock alternates between a day ahead and a day
+/* The library sees every clock except the monotonic clock alternate between a day ahead and a day
  * behind. */
 static int64_t offset(clockid_t clock, const void *caller) {
   enum { DAY = 86400 };

@@ -1,17 +1,17 @@
-/* Replacements for functions of libc. The library calls them instead of libc's, and they can fail,
- * delay, or return wrong times. */
+/* Replacements for libc functions. The library calls them instead of libc's own, and they can fail,
+ * delay their callers, or return wrong times. */
 
 #ifndef SYSTEM_H
 #define SYSTEM_H
 
 #include "../Interface/harness.h"
 
-/* Returns libc's function with the given name. */
+/* Returns the libc function with the given name. */
 void *next_one(const char *name);
 
 typedef struct ask {
   bool is_refused;
-  int count; /* number of calls by the library */
+  int count; /* the number of calls by the library */
 } ask;
 
 /* If this environment variable is set, pthread_atfork() fails while the library is loaded. */
@@ -24,7 +24,7 @@ extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, as
 /* If not NULL, threads that the library starts wait until this gate opens. */
 extern gate *thread_may_begin;
 
-/* How often the library has read the monotonic clock, and how often any other clock. */
+/* How many times the library has read the monotonic clock, and how many times any other clock. */
 extern int asked_monotonic, asked_other_clock;
 
 #endif

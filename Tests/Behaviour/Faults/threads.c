@@ -1,4 +1,4 @@
-/* Threads with small stacks, many threads, and threads that end inside a call. */
+/* Tests threads with small stacks, many threads, and threads that end inside a call. */
 
 #include "functions.h"
 
@@ -19,7 +19,7 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-/* The 16 KB also hold the stack frames and thread-local variables of this program. */
+/* The 16 KB also have to hold this program's stack frames and thread-local variables. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
 }
@@ -40,7 +40,7 @@ typedef struct nest {
   int64_t (*again)(struct nest *);
 } nest;
 
-/* Starts the next level of nesting, and uses very little stack itself. */
+/* Starts the next level of nesting, while using very little stack itself. */
 static void go_deeper(void *context, uint32_t event, const void *payload, size_t size) {
   nest *n = context;
   if (++n->depth > n->deepest) n->deepest = n->depth;
@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* The delegate has queued another call of itself, which this run makes. */
+/* The delegate has queued another call to itself, which this run makes. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -116,7 +116,7 @@ TEST(stack_of_64_to_352_kilobytes_is_enough_for_256_levels) {
       {64, by_invoke, none},
       {64, by_visit, none},
       {64, by_notify, none},
-      /* At most 1,300 bytes per level, including the stack of these delegates. */
+      /* At most 1,300 bytes per level, including the stack used by these delegates. */
       {320, by_invoke_with, none},
       {352, by_notify_with, none},
       {192, by_token_invoke, none},
@@ -148,7 +148,7 @@ static int common_calls;
 
 static void *use_and_end(void *unused) {
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
-  /* an error status if another thread runs the queue */
+  /* an error status if another thread is running the queue */
   CHECK(multicast_queue_run(common_queue, 1) != 0);
   return NULL;
 }
@@ -220,7 +220,7 @@ static void *be_cancelled_in_run(void *unused) {
   return NULL;
 }
 
-/* Cancels a thread inside a call. As with pthread_exit(), the call ends, a removed delegate is
+/* Cancels a thread inside a call. As after pthread_exit(), the call ends, a removed delegate is
  * released, and the thread record is reused. */
 static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed) {
   static const gate shut = GATE_INIT;
@@ -245,7 +245,7 @@ static void is_cancelled(void *(*body)(void *), bool is_queued, bool is_removed)
   CHECK(end == PTHREAD_CANCELED);
   CHECK_EQ(calls, 1);
   if (!is_removed) CHECK_OK(multicast_token_remove(token)); /* no call is left to wait for */
-  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no other thread is in a run */
+  CHECK_EQ(multicast_queue_run(around.queue, 0), 0);         /* no other thread runs the queue */
   add_with(around.known, counter(&releases), &options);
   CHECK_EQ(multicast_invoke(around.known, 0, NULL, 0), 1);
   world_end(&around);
@@ -293,7 +293,7 @@ static void *end_late(void *unused) {
 TEST(late_destructors_of_a_thread_may_call_every_function) {
   int64_t bytes = 0;
   use_test_allocator();
-  /* the library creates its key first, so that its destructor runs before use_late() */
+  /* the library creates its key first, so that the library's destructor runs before use_late() */
   common = multicast_create();
   add(common, counter(&common_calls));
   CHECK_EQ(pthread_key_create(&late, use_late), 0);

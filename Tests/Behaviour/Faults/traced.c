@@ -1,6 +1,6 @@
-/* A debugger or profiler stops a thread with ptrace() inside a call, while it sleeps in a removal,
- * or at any instruction of a removal. The timeouts of other threads still work, and everything
- * continues afterwards. */
+/* A debugger or profiler stops a thread with ptrace() inside a call, while the thread is sleeping
+ * in a removal, or at any instruction of a removal. The timeouts of other threads still work, and
+ * everything continues afterwards. */
 
 #include "child.h"
 
@@ -140,8 +140,8 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Stops the thread, which must be asleep, because a running thread may hold a lock of the test.
- * Returns false if ptrace() is not permitted, since there is nothing to test then. */
+/* Stops the thread, which must be asleep, because a running thread may be holding one of the test's
+ * locks. Returns false if ptrace() is not permitted, in which case there is nothing to test. */
 static bool is_stopped(tracer *t, traced *thread) {
   if (tell(t, STOP, thread->number)) return true;
   puts("ptrace is not permitted here");
@@ -206,7 +206,7 @@ static void stop_removal(uint64_t timeout_ns, bool ends_meanwhile) {
     CHECK(tell(&by, GO_ON, t.number));
     join_thread(thread);
     if (ends_meanwhile) {
-      CHECK_OK(t.result); /* although its timeout may have passed while the thread was stopped */
+      CHECK_OK(t.result); /* although the timeout may have passed while the thread was stopped */
     } else {
       CHECK_ERROR(t.result, TIMEOUT);
       CHECK(!LOAD(b.has_left));
@@ -247,8 +247,8 @@ static void *change_often(void *argument) {
   return NULL;
 }
 
-/* Stops the thread again and again. If it holds a lock at that moment, other threads wait until it
- * continues. */
+/* Stops the thread again and again. If the thread is holding a lock at that moment, other threads
+ * wait until it continues. */
 static void *pause_it(void *argument) {
   tracer *by = argument;
   order o;

@@ -1,5 +1,5 @@
-/* The program closes the library or a plugin with dlclose() while calls run. It does not link the
- * library, so nothing but the library itself can keep the library mapped. */
+/* The program closes the library or a plugin with dlclose() while calls are running. It does not
+ * link the library, so nothing but the library itself can keep the library mapped. */
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -170,9 +170,9 @@ static void close_plugins(const char *path) {
     CHECK_EQ(LOAD(c.releases), 8);
     CHECK_EQ(LOAD(c.locks), 0);
     CHECK_EQ(dlclose(handle), 0);
-    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* the plugin was unmapped */
+    CHECK(!is_mapped(path) && dladdr(code, &info) == 0); /* the plugin has been unmapped */
     i = LOAD(c.calls);
-    let_them_invoke(); /* a call of the plugin would crash */
+    let_them_invoke(); /* a call to the plugin would crash */
     CHECK_EQ(LOAD(c.calls), i);
   }
   join_threads(threads);

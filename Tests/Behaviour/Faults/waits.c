@@ -6,7 +6,7 @@ static const uint64_t long_ns = UINT64_C(60000000000);
 
 static const char *name = "name";
 
-/* ---- Calls and releases to wait for ---------------------------------------------------------- */
+/* ---- Awaited calls and releases -------------------------------------------------------------- */
 
 static void release_slowly(void *context) {
   scene *s = context;
@@ -32,7 +32,7 @@ static void start_other(scene *s, void *(*body)(void *)) {
   s->has_other = true;
 }
 
-/* Starts a thread, and returns when it is in a call of the delegate. */
+/* Starts a thread, and returns once the thread is in a call to the delegate. */
 static void begin_called(scene *s) {
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   CHECK_OK(multicast_broadcaster_register(s->broadcaster, name, s->delegate, &options, &s->token));
@@ -53,7 +53,7 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Starts a thread, and returns when it is in the `release` of the delegate. */
+/* Starts a thread, and returns once the thread is in the delegate's `release`. */
 static void begin_released(scene *s) {
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .lifetime = s->lifetime);
   s->release_blocks = true;
@@ -63,7 +63,7 @@ static void begin_released(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* Starts a worker, and returns when it is in a call of the delegate. */
+/* Starts a worker, and returns once the worker is in a call to the delegate. */
 static void begin_run(scene *s) {
   s->queue = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
   multicast_add_options options = ADD_OPTIONS(.release = release_slowly, .queue = s->queue,
@@ -206,7 +206,7 @@ void scene_begin(scene *s, const wait *w) {
   w->begin(s);
 }
 
-/* Lets all calls return and destroys everything, so that nothing runs afterwards. */
+/* Lets all calls return and destroys everything, so that nothing is running afterwards. */
 void scene_end(scene *s) {
   gate_open(&s->b.let_go);
   gate_open(&s->release_may_return);

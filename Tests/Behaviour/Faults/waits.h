@@ -1,4 +1,4 @@
-/* A table of all functions of the library that wait. */
+/* A table of all the library's functions that wait. */
 
 #ifndef WAITS_H
 #define WAITS_H
@@ -16,7 +16,7 @@ typedef struct scene {
   blocker b;
   gate release_may_return;
   bool release_blocks;
-  int queued_calls; /* number of calls of a second delegate, which has a queue */
+  int queued_calls; /* the number of calls to a second delegate, which has a queue */
   pthread_t other;
   bool has_other;
 } scene;

@@ -21,12 +21,12 @@ typedef struct world {
 } world;
 
 extern const char *const known_name;
-extern const char payload[100]; /* delegates get this payload or none */
+extern const char payload[100]; /* delegates receive this payload or none */
 
 void world_begin(world *w);
 void world_end(world *w); /* destroys everything, and checks that every release has run */
 
-/* The part of a world's state that functions can query. */
+/* The part of a world's state that the library's functions report. */
 typedef struct world_state {
   int64_t delegates, members, observers;
   multicast_delegate list[64];
@@ -38,7 +38,7 @@ world_state world_look(const world *w);
 /* Fails the test if the state has changed. */
 void world_expect(const world *w, const world_state *before);
 
-/* The delegate of all registrations in the world, and another delegate, which is not registered at
+/* The delegate of all registrations in the world, and a second delegate, which is not registered at
  * first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);

@@ -1,4 +1,4 @@
-/* Allocators that run a function of the test before each allocation. */
+/* Allocators that run one of the test's functions before each allocation. */
 
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H
@@ -14,7 +14,7 @@ void use_allocator(void *(*allocate)(void *, size_t, size_t), void *context);
  * allocating or deallocating at the fork. */
 void use_lasting_memory(void);
 
-/* Returns memory that free() accepts. For use inside an `allocate` function. */
+/* Returns memory that free() accepts. Intended for use inside an `allocate` function. */
 void *allocate_aligned(size_t size, size_t alignment);
 
 #endif

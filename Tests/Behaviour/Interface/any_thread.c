@@ -15,7 +15,7 @@ TEST_OF_MEMORY(invoke_allocates_nothing_after_the_first_of_a_thread) {
   CHECK(!has_failed);
 }
 
-/* While the library allocates with the lock of the multicast held, this allocator invokes the
+/* While the library is allocating with the multicast's lock held, this allocator invokes the
  * multicast on another thread. */
 static multicast invoked_in_allocator;
 static int64_t result_in_allocator;
@@ -34,7 +34,7 @@ static void *allocate_and_invoke(void *context, size_t size, size_t alignment) {
 }
 
 TEST(invoke_takes_no_lock) {
-  /* Adding a second delegate allocates under the lock of the multicast. The other thread would
+  /* Adding a second delegate allocates memory under the multicast's lock. The other thread would
    * hang if an invocation took that lock. */
   use_allocator(allocate_and_invoke, NULL);
   invoked_in_allocator = multicast_create();

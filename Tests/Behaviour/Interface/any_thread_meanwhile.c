@@ -1,10 +1,10 @@
 /* While a thread is inside the allocator, another thread destroys or changes objects that the first
- * thread is using. Adds and queued calls stay correct. */
+ * thread is using. Adds and queued calls nevertheless remain correct. */
 
 #include "allocators.h"
 
-/* The function that the next allocation runs on another thread, because an allocator must not call
- * the library itself. */
+/* The next allocation runs this function on another thread, because an allocator must not call the
+ * library itself. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 
@@ -72,7 +72,7 @@ TEST(add_under_a_lifetime_that_ends_meanwhile_fails_and_releases) {
 THREAD(bequeath_the_lifetime, void *of) {
   addition *a = of;
   end_the_lifetime(a);
-  /* this queue owns an internal lifetime, which reuses the slot of the lifetime that has ended */
+  /* this queue owns an internal lifetime, which reuses the slot of the ended lifetime */
   a->heir = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
 }
 

@@ -54,7 +54,7 @@ static void end_each(handle handles[HANDLES]) {
   }
 }
 
-/* Expects every function to refuse this value, unless it happens to be one of the handles. */
+/* Expects every function to refuse the value, unless the value happens to be one of the handles. */
 static void expect_forged(const handle handles[HANDLES], uint64_t id) {
   for (int i = 0; i < HANDLES; ++i) {
     if (handles[i].id == id) return;
@@ -84,7 +84,7 @@ TEST(handles_of_vacant_slots_are_invalid_whatever_kind_they_claim) {
   create_each(gone);
   end_each(gone);
   for (int i = 0; i < HANDLES - 1; ++i) {
-    for (uint64_t kind = 0; kind < 16; ++kind) /* every value of the four bits of the kind */
+    for (uint64_t kind = 0; kind < 16; ++kind) /* every value of the kind's four bits */
       expect_forged(gone, (gone[i].id & ~(UINT64_C(15) << 26)) | kind << 26);
   }
 }
@@ -117,8 +117,8 @@ TEST(forged_handles_are_invalid) {
     random ^= random << 17;
     expect_forged(handles, random);
   }
-  /* The low bits name existing slots, vacant and used ones. The high bits are random, and then
-   * zeros. */
+  /* The low bits name existing slots, some vacant and some in use. The high bits are either random
+   * or zero. */
   for (uint64_t i = 0; i < 4096; ++i) {
     expect_forged(handles, (random & ~UINT64_C(0x3FFFFFFF)) | i);
     expect_forged(handles, i);
@@ -127,7 +127,8 @@ TEST(forged_handles_are_invalid) {
 }
 
 TEST_OF_MULTICAST(queue_has_nothing_that_a_forged_handle_could_lead_to) {
-  /* A queue has internal objects, which no handle may reach. Try every kind with every slot. */
+  /* A queue has internal objects, which no handle may reach. Try every slot with every kind of
+   * handle. */
   const multicast_queue q = create_queue();
   const multicast_token token = add_queued(m, counter(&calls), q);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);

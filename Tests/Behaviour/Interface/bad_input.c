@@ -1,4 +1,4 @@
-/* A null pointer as an argument results in a status and changes nothing. */
+/* A null pointer argument results in an error status and changes nothing. */
 
 #include "queues.h"
 

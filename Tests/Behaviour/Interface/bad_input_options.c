@@ -1,4 +1,4 @@
-/* Tests of options and other structs that are invalid, or that come from a caller with a newer
+/* Tests options and other structs that are invalid, or that come from a caller with a newer
  * header. */
 
 #include "harness.h"
@@ -17,8 +17,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The library must not read the bytes after a struct that is too small, since they do not belong to
- * the caller. In this test, reading them crashes. */
+/* The library must not read past the end of a struct that is too small, since the bytes there do
+ * not belong to the caller. In this test, reading them crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -63,7 +63,7 @@ TEST_OF_MULTICAST(add_many_of_none_refuses_options_that_contradict_themselves) {
 
 enum { LARGEST_STRUCT = 1024 };
 
-/* A struct type, and a function that passes such a struct to the library. */
+/* A struct type, and a function that passes a struct of that type to the library. */
 typedef struct taker {
   const char *name;
   size_t known;
@@ -115,7 +115,7 @@ static bool takes_registration(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* Valid options give MULTICAST_ERROR_STATE, because a multicast exists. */
+/* Valid options result in MULTICAST_ERROR_STATE, because a multicast already exists. */
 static bool takes_allocator(void *given) {
   multicast_allocator *allocator = given;
   allocator->allocate = (void *(*)(void *, size_t, size_t))(uintptr_t)1;
@@ -188,7 +188,7 @@ static void initialize(given *g, size_t size) {
 }
 
 /* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
- * because of that byte. */
+ * because of the byte at that offset. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -228,8 +228,8 @@ TEST(struct_of_newer_caller_is_refused_for_any_unknown_byte) {
   }
 }
 
-/* A struct of a wrong size is refused and not written to. The last struct has the largest possible
- * `struct_size`. */
+/* The library refuses a struct of the wrong size and does not write to it. The last of these
+ * structs has the largest possible `struct_size`. */
 TEST(struct_of_any_size_from_what_is_known_to_1024_is_taken) {
   begin_asking();
   for (size_t i = 0; i < TAKERS; ++i) {

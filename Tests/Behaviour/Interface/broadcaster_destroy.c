@@ -1,5 +1,5 @@
-/* Destroying a broadcaster and unregistering observers wait for calls on other threads. Inside a
- * call, the program may use every function, and nothing hangs. */
+/* A thread that destroys a broadcaster or unregisters observers waits for calls on other threads.
+ * Inside a call, the program may use every function without hanging. */
 
 #include "broadcasters.h"
 #include "handles.h"
@@ -53,8 +53,8 @@ TEST(broadcaster_destroyed_inside_an_observers_call_is_pending) {
   expect_no(OF_BROADCASTER, ending.id);
 }
 
-/* Two threads each notify one name. Another thread waits for these calls, because it destroys the
- * broadcaster or unregisters the observers. */
+/* Two threads each notify one name. A third thread, which destroys the broadcaster or unregisters
+ * the observers, waits for these calls. */
 static gate has_returned = GATE_INIT;
 static int64_t waited_result;
 

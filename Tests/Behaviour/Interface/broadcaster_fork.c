@@ -112,8 +112,9 @@ TEST(broadcaster_in_the_child_while_the_parents_threads_register) {
   CHECK_EQ(notify(shared, "OfTheChild"), 0);
 }
 
-/* ThreadSanitizer does not protect the locks of its clocks at a fork. In about one of ten thousand
- * forks, a thread of the parent holds such a lock, and the child waits for it forever. */
+/* ThreadSanitizer does not protect its clocks' locks across a fork. In about one fork in ten
+ * thousand, a thread of the parent is holding such a lock, and the child waits for the lock
+ * forever. */
 #ifdef __SANITIZE_THREAD__
 enum { FORKS_DURING_LOOK_UPS = 10 };
 #else

@@ -1,4 +1,4 @@
-/* One call registers several observers, or unregisters all observers with a context. */
+/* A single call registers several observers, or unregisters all observers with a given context. */
 
 #include "broadcasters.h"
 #include "queues.h"

@@ -1,4 +1,4 @@
-/* Failed lookups use no memory, and nothing that broadcasters use leaks. */
+/* Failed lookups use no memory, and broadcasters leak nothing. */
 
 #include "broadcasters.h"
 
@@ -29,7 +29,7 @@ TEST(broadcaster_of_a_new_name_out_of_memory_takes_no_handle) {
     CHECK_EQ(short_lived() - before, step);
     CHECK(find(b, numbered(NAME, i)).id != 0);
   }
-  /* sometimes the table could not grow, and sometimes there was no memory for more names */
+  /* sometimes the table cannot grow, and sometimes there is no memory for more names */
   CHECK(failures > 5);
 }
 

@@ -178,7 +178,7 @@ TEST_OF_BROADCASTER(broadcaster_of_100000_names) {
 }
 
 /* Creates the multicasts of many names that differ only in the bytes at one position, and returns
- * the processor time that this takes, in seconds. */
+ * how much processor time this takes, in seconds. */
 static double seconds_for_names(int place) {
   enum { COUNT = 8000, LENGTH = 40, DIGITS = 5 };
   multicast_broadcaster b = create();
@@ -197,8 +197,8 @@ static double seconds_for_names(int place) {
   return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
 }
 
-/* If the hash ignored a part of the name, names that differ only there would have equal hashes, and
- * each lookup would compare the name with all others. */
+/* If the hash ignored part of the name, names that differ only in that part would have equal
+ * hashes, and each lookup would compare the name with all other names. */
 TEST(broadcaster_looks_names_up_as_fast_wherever_they_differ) {
   static const int places[] = {0, 8, 16, 24, 32, 35};
   double each[6], least;

@@ -1,4 +1,4 @@
-/* An observer is notified from its registration until it is unregistered. */
+/* An observer is notified from the time it is registered until it is unregistered. */
 
 #include "broadcasters.h"
 

@@ -75,7 +75,7 @@ TEST_OF_BROADCASTER(broadcaster_registers_with_options_of_every_kind_at_once) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK(o.calls == 1 && o.releases == 1 && unlocks == 1);
   CHECK_EQ(multicast_lifetime_count(l), 0);
-  observe_with(b, NAME, observing(&o), &options); /* its context is dead, as `lock` will report */
+  observe_with(b, NAME, observing(&o), &options); /* `lock` will report that its context is dead */
   CHECK_EQ(notify(b, NAME), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   CHECK(o.calls == 1 && o.releases == 2 && unlocks == 1);

@@ -1,4 +1,4 @@
-/* An observer of a prefix is notified of all names that begin with the prefix. */
+/* An observer of a prefix receives the notifications of all names that begin with the prefix. */
 
 #include "handles.h"
 #include "notes.h"
@@ -6,7 +6,7 @@
 #include "reports.h"
 #include "transports.h"
 
-/* ---- Observers that note the name ------------------------------------------------------------ */
+/* ---- Observers that record the name ---------------------------------------------------------- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `named` */
 static char named[1 << 12];
@@ -272,7 +272,7 @@ TEST(current_name_ends_with_a_thread_that_ends_inside_the_call) {
   join_thread(start_thread(notify_and_end, NULL));
   CHECK_EQ(calls, 1);
   CHECK_OK(multicast_token_remove(own));
-  on_another_thread(notify_plainly, NULL); /* reuses the record of the thread that has ended */
+  on_another_thread(notify_plainly, NULL); /* reuses the ended thread's record */
   expect_named("plain:-");
 }
 
@@ -295,7 +295,7 @@ TEST(prefix_observer_with_a_queue_gets_the_name_and_the_payload) {
   expect_named("x:a/1 y:a/1");
   before = allocated_bytes;
   CHECK_EQ(notify(b, name), 2);
-  strcpy(name, "???"); /* the name was copied */
+  strcpy(name, "???"); /* the name has been copied */
   CHECK_EQ(notify(b, "a/2"), 3);
   CHECK_EQ(multicast_queue_run(q, 0), 5);
   expect_named("x:a/1 y:a/1 name:- x:a/2 y:a/2");
@@ -428,7 +428,7 @@ TEST_OF_BROADCASTER(prefix_observers_do_not_call_a_copy_that_has_failed) {
   CHECK_EQ(out.refused, 2);
 }
 
-/* ---- Broadcasters that end ------------------------------------------------------------------- */
+/* ---- Destroyed broadcasters ------------------------------------------------------------------ */
 
 TEST(prefix_observers_end_with_the_broadcaster) {
   use_test_allocator();
@@ -507,14 +507,14 @@ TEST_OF_BROADCASTER(prefix_is_named_in_reports) {
 
 static multicast_broadcaster nested;
 
-/* Notifies the same name inside its call, up to the last level of nesting. */
+/* Notifies the same name inside its call, down to the last level of nesting. */
 static void nest(void *context, uint32_t event, const void *payload, size_t size) {
   ADD(*(int *)context, 1);
   const bool is_last = event == 255;
   const int64_t result = multicast_broadcaster_notify(nested, "name", event + 1, NULL, 0);
   if (is_last) {
     CHECK_ERROR(result, LIMIT);
-    /* Only the prefix has observers of this name. */
+    /* The name "other" is observed only through the prefix. */
     CHECK_ERROR(multicast_broadcaster_notify(nested, "other", 1, NULL, 0), LIMIT);
   } else {
     CHECK_EQ(result, 2);

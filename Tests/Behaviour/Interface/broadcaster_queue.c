@@ -1,5 +1,5 @@
-/* Tests the options of a broadcaster, and its default queue for observers that have no other
- * queue. */
+/* Tests the options of a broadcaster, and the default queue for observers without a queue of their
+ * own. */
 
 #include "broadcasters.h"
 

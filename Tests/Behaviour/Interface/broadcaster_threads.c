@@ -5,8 +5,8 @@
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
-/* The library calls this allocator while it holds the lock under which names are added. The
- * allocator then looks up a name on another thread, as long as `lookups_to_make` is positive. */
+/* The library calls this allocator while it is holding the lock under which names are added. As
+ * long as `lookups_to_make` is positive, the allocator looks up a name on another thread. */
 static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;
@@ -79,7 +79,7 @@ TEST(broadcaster_registers_while_others_destroy_multicast_of_name) {
 
 static uint64_t passing_handle;
 
-static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names slow lookups down */
+static char long_names[SHARED_NAMES][LONGEST + 1]; /* long names make lookups slow */
 
 THREAD(look_up_what_comes_and_goes, void *unused) {
   while (!LOAD(is_over)) {
@@ -125,7 +125,7 @@ typedef struct worker {
 THREAD(register_until_it_ends, worker *w) {
   multicast_add_options options = ADD_OPTIONS(.release = release_observer);
   multicast_status status = MULTICAST_OK;
-  for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time, to make the table grow */
+  for (int i = 0; status == MULTICAST_OK; ++i) { /* a new name each time makes the table grow */
     ++w->registered;
     status = multicast_broadcaster_register(shared, numbered(NAME, (int)w->seed + 2 * i),
                                             observing(&w->own), &options, NULL);

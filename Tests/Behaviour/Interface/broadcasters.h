@@ -20,8 +20,8 @@ multicast_broadcaster create_on(multicast_queue q);
 #define NAME "UpdateTitle"
 enum { LONGEST = 255 };
 
-/* Returns the prefix followed by the number. The text is valid until the fourth call after this one
- * on the same thread. */
+/* Returns the prefix followed by the number. The text remains valid until the fourth subsequent
+ * call on the same thread. */
 const char *numbered(const char *prefix, int number);
 multicast find(multicast_broadcaster b, const char *name);
 int64_t notify(multicast_broadcaster b, const char *name);
@@ -42,20 +42,20 @@ multicast_delegate observing(observer *o);
 
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
-/* The broadcaster that several threads, or parent and child, share, and whether its users should
- * end. */
+/* The broadcaster shared by several threads, or by parent and child, and whether its users should
+ * stop. */
 extern multicast_broadcaster shared;
 extern bool is_over;
 
-/* name_the_shared() fills in the names. look_up_all_the_time() looks them up until `is_over` is
- * set, and expects each name to keep its multicast. */
+/* name_the_shared() fills in the names. look_up_all_the_time() looks up these names until `is_over`
+ * is set, and expects each name to keep its multicast. */
 enum { SHARED_NAMES = 8 };
 extern char shared_names[SHARED_NAMES][32];
 
 void name_the_shared(void);
 void *look_up_all_the_time(void *unused);
 
-/* The handles of the multicasts that exist so far, in the first `growing_count` elements. */
+/* The first `growing_count` elements are the handles of the multicasts that exist so far. */
 enum { GROWING = 20000 };
 extern uint64_t growing_ids[GROWING];
 extern int growing_count;

@@ -63,7 +63,7 @@ TEST(call_stack_has_the_outermost_call_first) {
   CHECK_EQ(a.l.tokens[0].id, ta.id);
   CHECK_EQ(b.l.count, 2);
   CHECK(b.l.tokens[0].id == ta.id && b.l.tokens[1].id == tb.id);
-  CHECK_EQ(c.l.count, 3); /* the visited delegate is on the stack, too */
+  CHECK_EQ(c.l.count, 3); /* the visited delegate is also on the stack */
   CHECK(c.l.tokens[0].id == ta.id && c.l.tokens[1].id == tb.id && c.l.tokens[2].id == tc.id);
 }
 
@@ -88,7 +88,7 @@ TEST(call_stack_in_queued_call_is_that_of_thread_that_runs_it) {
   CHECK(b.l.count == 2 && b.l.tokens[0].id == ta.id && b.l.tokens[1].id == tb.id);
 }
 
-/* The queue that a delegate runs inside its call before it reads the stack. */
+/* The queue that a delegate runs inside its call, before it reads the call stack. */
 static multicast_queue inner_queue;
 
 static void run_the_queue(void *context, uint32_t event, const void *payload, size_t size) {

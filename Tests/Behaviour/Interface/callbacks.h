@@ -1,5 +1,5 @@
-/* A list of all kinds of callbacks that the library makes. Tests use it to run code inside each
- * kind of callback. */
+/* Lists every kind of callback that the library makes, so that tests can run code inside each
+ * kind. */
 
 #ifndef CALLBACKS_H
 #define CALLBACKS_H
@@ -8,7 +8,8 @@
 
 typedef struct callback {
   const char *name;
-  /* Uses the library so that it makes this callback, which calls `body`, at least once. */
+  /* Uses the library in such a way that it makes this callback, which calls `body`, at least
+   * once. */
   void (*run)(void (*body)(void));
 } callback;
 

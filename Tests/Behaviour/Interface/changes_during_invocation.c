@@ -120,7 +120,7 @@ TEST_OF_ACTOR(removed_after_insertion_during_invoke_is_not_called) {
 }
 
 /* Two nested invocations call this delegate, and each reads a different list. When the inner
- * invocation ends, its list is freed, while the outer invocation still reads an older list. */
+ * invocation ends, its list is freed, while the outer invocation is still reading an older list. */
 CALLBACK(reorder_inside_then_remove_other) {
   actor *a = context;
   static int ignored;
@@ -141,7 +141,7 @@ TEST_OF_ACTOR(removed_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 3 + 2);
 }
 
-/* Like the previous delegate, but pauses two delegates, one of which is in no older list. */
+/* Like the previous delegate, but pauses two delegates, one of which is not in any older list. */
 CALLBACK(reorder_inside_then_pause_other) {
   actor *a = context;
   static int ignored;
@@ -163,8 +163,8 @@ TEST_OF_ACTOR(paused_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 2 + 1);
 }
 
-/* The number of threads that each read a different list of one multicast. The library examines
- * lists in batches, and the readers use more lists than fit into one batch. */
+/* The number of threads, each of which reads a different list of one multicast. The library
+ * examines lists in batches, and the threads read more lists than fit into one batch. */
 enum { READERS = 152 };
 
 typedef struct reader {
@@ -202,12 +202,12 @@ TEST_OF_MEMORY(removed_while_threads_read_many_lists_is_called_by_none) {
     readers[i].thread = start_thread(read_a_list, &readers[i]);
     gate_wait(&readers[i].entered);
     ++options.priority;
-    add_with(m, counter(&ignored), &options); /* so that the next thread reads a new list */
+    add_with(m, counter(&ignored), &options); /* this makes the next thread read a new list */
     CHECK_EQ(multicast_remove_context(m, &ignored), 1);
   }
   int64_t bytes = LOAD(allocated_bytes);
-  /* In each step a quarter of the threads return, and their lists are freed. Each step except the
-   * first begins by removing one delegate, which the remaining invocations then do not call. */
+  /* In each step, a quarter of the threads return, and their lists are freed. Each step except the
+   * first begins by removing one delegate, which the remaining invocations must no longer call. */
   for (int step = 0; step < 4; ++step) {
     if (step > 0) CHECK_OK(multicast_token_remove(tokens[step - 1]));
     for (int i = step; i < READERS; i += 4) {
@@ -273,7 +273,7 @@ TEST_OF_ACTOR(nested_too_deep_is_limit_at_256) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_ERROR(a.result, LIMIT);
   CHECK_EQ(a.calls, 256);
-  /* Nothing remains of the failure, so the same depth is possible again. */
+  /* The failure leaves nothing behind, so the same depth can be reached again. */
   a.calls = 0;
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 256);
@@ -347,8 +347,8 @@ TEST(destroyed_during_invoke_leaks_nothing) {
   CHECK_EQ(allocated_bytes, before);
 }
 
-/* A delegate runs for a long time, like an event loop, while its multicast changes. The lists that
- * are replaced in that time do not pile up. */
+/* A delegate runs for a long time, like an event loop, while its multicast changes. The lists
+ * replaced during that time do not pile up. */
 static int64_t bytes_early, bytes_late;
 
 static void churn(multicast m) {

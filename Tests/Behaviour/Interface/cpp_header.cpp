@@ -1,5 +1,5 @@
-/* This file contains a test for each statement in the documentation of the C++ header. It uses the
- * harness of the C tests. */
+/* Contains a test for each statement in the C++ header's documentation, and uses the harness of the
+ * C tests. */
 
 /* These headers must come before the harness, which is included inside `extern "C"`. */
 #include <pthread.h>
@@ -37,7 +37,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/* A lambda under test captures a copy of this shared_ptr. When the use count is back to one, the
+/* A lambda under test captures a copy of this shared_ptr. Once the use count is back to one, the
  * lambda has been freed. */
 using witness = std::shared_ptr<int>;
 witness make_witness() { return std::make_shared<int>(0); }
@@ -68,7 +68,7 @@ pthread_t run_thread(Body &body) {
       &body);
 }
 
-/* A delegate whose call returns when `let_go` is opened. */
+/* A delegate whose call returns once `let_go` has been opened. */
 struct stay {
   gate entered = GATE_INIT;
   gate let_go = GATE_INIT;
@@ -286,8 +286,8 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* The object is destroyed when the call ends. Its destructor removes the delegate, still inside
-   * the call, so the removal does not wait. */
+  /* The object is destroyed at the end of the call. Its destructor removes the delegate while still
+   * inside the call, so the removal does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);
@@ -569,7 +569,7 @@ TEST(an_exception_of_a_queued_call_reaches_the_handler) {
     s(2);
     NOT_REACHED("nothing was thrown");
   } catch (int n) {
-    CHECK_EQ(n, 20); /* the direct call was made */
+    CHECK_EQ(n, 20); /* the direct call has been made */
   }
   CHECK_EQ(exceptions_handled, 0);
   CHECK_EQ(q.run(), 2);
@@ -964,7 +964,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* This also holds for types that a queue could copy. */
+  /* The same is true of types that a queue could copy. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;
@@ -1018,7 +1018,7 @@ TEST(a_type_that_can_only_be_moved_is_passed_by_reference) {
 }
 
 namespace {
-struct unknown; /* is never defined */
+struct unknown; /* this type is never defined */
 int number = 8;
 const unknown &an_unknown() { return reinterpret_cast<const unknown &>(number); }
 int number_of(const unknown &what) { return reinterpret_cast<const int &>(what); }
@@ -1438,7 +1438,7 @@ TEST(a_thread_that_invokes_without_memory_gets_bad_alloc) {
   CHECK_EQ(calls, 1);
 }
 
-/* ---- Features that Tests/Languages/Cpp tests in more detail ---------------------------------- */
+/* ---- Features that Tests/Languages/Cpp tests in greater detail ------------------------------- */
 
 namespace {
 struct watcher : mcast::observer {
@@ -1577,7 +1577,7 @@ TEST(results_come_one_by_one_and_nothing_unasked_is_called) {
   }
   CHECK_EQ(sum, 5);
   CHECK_EQ(calls, 2);
-  CHECK_EQ(s.size(), 2); /* the MULTICAST_ONCE delegate was removed */
+  CHECK_EQ(s.size(), 2); /* the MULTICAST_ONCE delegate has been removed */
   const auto add = [](auto i, auto end) {
     int all = 0;
     while (i != end) all += *i++;

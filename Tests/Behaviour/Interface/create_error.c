@@ -1,4 +1,4 @@
-/* Tests multicast_create_error(), and the functions that return whether a handle is valid. */
+/* Tests multicast_create_error(), and the functions that tell whether a handle is valid. */
 
 #include "broadcasters.h"
 #include "threads.h"
@@ -95,7 +95,7 @@ TEST(create_error_is_that_of_the_calling_thread) {
   CHECK_ERROR(multicast_create_error(), INVALID_HANDLE);
 }
 
-/* Only creations change the error. */
+/* Only functions that create objects change the error. */
 TEST_OF_MULTICAST(create_error_stays_until_the_next_creation) {
   int n = 0;
   multicast none = MULTICAST_NONE;

@@ -64,7 +64,7 @@ TEST_OF_MULTICAST(describe_has_the_symbol_of_a_function_that_a_library_exports) 
   if (getauxval(AT_BASE) != 0) { /* functions of a static program have no names */
     expect_line(text.text, "  delegate ...(...qsort+0x0), context 0x0");
   }
-  /* the address belongs to no library, like a function of an unloaded library */
+  /* the address belongs to no library, like the address of a function in an unloaded library */
   expect_line(text.text, "  delegate ...: 0x40, context 0x0");
   expect_line(text.text, "  delegate ...: ...(...+0x...), context 0x...");
 }
@@ -121,7 +121,7 @@ TEST(describe_has_calls_of_that_multicast_and_waits_for_them) {
   CHECK_OK(r.result);
 }
 
-/* The writer uses the library, which is possible because the library holds no lock. */
+/* The writer uses the library, which it can do because the library is not holding a lock. */
 static bool change_in_writer(void *context, const char *line, size_t size) {
   multicast m = *(multicast *)context;
   add(m, counter(&calls));

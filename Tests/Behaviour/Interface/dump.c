@@ -28,7 +28,7 @@ TEST(dump_has_the_labels_of_queues) {
               number(q.id));
   expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
               number(other.id), longest);
-  /* Create a queue like a caller with an old header, whose options have no label. */
+  /* Create a queue as a caller with an old header does, whose options lack the label. */
   options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
   multicast_queue older = multicast_queue_create(&options);
   dumped(&text);
@@ -167,8 +167,8 @@ static void dump_in_child(void *unused) {
   dumped(&text);
 }
 
-/* While the parent forks, another of its threads may hold the loader's lock, because a dump reads
- * the list of loaded libraries. */
+/* At the moment of the fork, another thread of the parent may be holding the loader's lock, because
+ * a dump reads the list of loaded libraries. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   inner = multicast_create();
   for (int i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));
@@ -204,8 +204,7 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   CHECK(strstr(dumped(&text), "thread") == NULL);
 }
 
-/* In this test the waiting thread is inside a call and has a record, unlike in the previous
- * test. */
+/* Unlike in the previous test, the waiting thread is inside a call and has a record. */
 static multicast_token awaited;
 
 static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {
@@ -313,7 +312,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
 static gate holds = GATE_INIT, let_go = GATE_INIT;
 static int is_to_hold;
 
-/* The library calls this allocator while it holds locks, which the thread then keeps until `let_go`
+/* The library calls this allocator while holding locks, which the thread keeps until `let_go`
  * opens. */
 static void *allocate_slowly(void *context, size_t size, size_t alignment) {
   if (LOAD(is_to_hold) != 0) {

@@ -1,4 +1,5 @@
-/* multicast_dump() shows the names of multicasts and the functions of removed delegates. */
+/* multicast_dump() shows the names of multicasts and the functions of delegates that have been
+ * removed. */
 
 #include "broadcasters.h"
 #include "queues.h"
@@ -73,7 +74,7 @@ TEST(dump_has_the_name_in_the_line_of_a_call) {
 /* ---- Functions of removed delegates ---------------------------------------------------------- */
 
 /* Returns the part of a live delegate's line that names its function, such as ": program(+0x1234)".
- * If the library uses only POSIX, it is an address. */
+ * If the library uses only POSIX, this part is an address. */
 static const char *place_of(multicast m) {
   static char place[64];
   described(&text, m);

@@ -1,5 +1,5 @@
-/* multicast_ended_within() waits until no call of a lifetime, multicast, queue or token runs any
- * more. */
+/* multicast_ended_within() waits until no call of a lifetime, multicast, queue or token is running
+ * any more. */
 
 #include "queues.h"
 
@@ -8,8 +8,8 @@
 
 enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
 
-/* The objects of a test: one object of each kind. The same delegate belongs to all of them. The
- * call of this delegate ends the object of the kind `kind` and then waits. */
+/* The objects of a test, one of each kind. The same delegate belongs to all of them. The delegate's
+ * call ends the object of the kind `kind` and then waits. */
 static struct {
   int kind;
   multicast_lifetime lifetime;
@@ -103,7 +103,7 @@ TEST(ended_within_waits_for_a_call_that_has_ended_its_own) {
   }
 }
 
-/* While the call still runs, new objects reuse the slots of the objects that have ended. */
+/* While the call is still running, new objects reuse the slots of the ended objects. */
 TEST(ended_within_is_not_about_the_next_one_in_its_slot) {
   for (int kind = 0; kind < KINDS; ++kind) {
     int calls = 0;
@@ -153,8 +153,8 @@ TEST(ended_within_of_no_handle_is_invalid) {
   }
 }
 
-/* Two threads are each in a call that waits for the other thread's call: one in a removal, the
- * other in multicast_ended_within(). */
+/* Two threads are each in a call that waits for the other thread's call. One call waits in a
+ * removal, the other in multicast_ended_within(). */
 static multicast second;
 static multicast_token of_second;
 static multicast_status asked;

@@ -1,5 +1,5 @@
-/* Functions that end or remove something within a time limit. 0 means not to wait, and
- * MULTICAST_FOREVER means no limit. */
+/* Tests the functions that end or remove something within a time limit. A limit of 0 means not to
+ * wait, and MULTICAST_FOREVER means to wait without a limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -41,11 +41,11 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
   return multicast_queue_destroy_within(s->queue, timeout_ns);
 }
 
-/* One way to end a registration. */
+/* A way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of ending the same registration a second time without waiting: while its call still
-   * runs, and after the call has returned. */
+  /* The results of ending the same registration a second time without waiting, first while its call
+   * is still running, and later when the call has returned. */
   multicast_status again, afterwards;
 } way;
 
@@ -54,7 +54,7 @@ static const way ways[] = {
     {end_token, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_multicast, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_lifetime, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
-    /* These handles are no longer valid, even while the call runs. */
+    /* These handles are no longer valid, even while the call is still running. */
     {end_broadcaster, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
     {end_queue, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
 };
@@ -81,7 +81,7 @@ static void begin_idle(subject *s, bool is_queued) {
   begin_with(s, is_queued, blocking(&s->b), release_blocker);
 }
 
-/* Adds the delegate, and returns when a call of it runs on another thread. */
+/* Adds the delegate, and returns once its call is running on another thread. */
 static void begin_running(subject *s, bool is_queued) {
   begin_idle(s, is_queued);
   if (is_queued) {
@@ -113,7 +113,7 @@ static void for_each_way(void (*body)(const way *, bool is_queued)) {
   }
 }
 
-/* ---- While a call runs on another thread ----------------------------------------------------- */
+/* ---- While a call is running on another thread ----------------------------------------------- */
 
 static void end_without_waiting(const way *w, bool is_queued) {
   subject s;
@@ -182,7 +182,7 @@ static void end_forever(const way *w, bool is_queued) {
 
 TEST(ends_within_forever_wait_until_the_call_has_returned) { for_each_way(end_forever); }
 
-/* ---- While nothing runs ---------------------------------------------------------------------- */
+/* ---- While no call is running ---------------------------------------------------------------- */
 
 static void end_idle(const way *w, bool is_queued) {
   static const uint64_t timeouts[] = {0, 1000, MULTICAST_FOREVER};
@@ -199,7 +199,7 @@ static void end_idle(const way *w, bool is_queued) {
 
 TEST(ends_within_any_time_are_ok_where_no_call_runs) { for_each_way(end_idle); }
 
-/* ---- Inside a call of the delegate ----------------------------------------------------------- */
+/* ---- Inside the delegate's call -------------------------------------------------------------- */
 
 typedef struct insider {
   subject s;
@@ -233,7 +233,7 @@ static void end_in_own_call(const way *w, bool is_queued) {
 
 TEST(ends_within_in_a_call_of_their_own_are_pending) { for_each_way(end_in_own_call); }
 
-/* ---- While a release runs -------------------------------------------------------------------- */
+/* ---- While a release is running -------------------------------------------------------------- */
 
 typedef struct slow_release {
   gate begun, may_return;
@@ -300,7 +300,7 @@ TEST(remove_many_within_report_timeout_beside_the_count) {
         begin_running(&s, is_queued);
         CHECK_EQ(removers[i](&s, 0, is_null ? NULL : &status), 1);
         CHECK_STATUS(status, is_null ? UNTOUCHED : MULTICAST_ERROR_TIMEOUT);
-        /* nothing is left to remove, but the function still waits for the running call */
+        /* no delegate is left to remove, but the function still waits for the running call */
         CHECK_EQ(removers[i](&s, 1000000, &status), 0);
         CHECK_ERROR(status, TIMEOUT);
         let_go(&s);

@@ -1,5 +1,5 @@
-/* The child of a fork can use the library immediately, and runs the releases that threads of the
- * parent had not run yet. */
+/* The child of a fork can use the library immediately, and runs the releases that the parent's
+ * threads had not yet run. */
 
 #include "process.h"
 
@@ -34,7 +34,7 @@ TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
   invoker i;
   multicast_token token = begin_busy_call(&i);
   in_child(remove_and_destroy, &token);
-  CHECK_EQ(LOAD(busy.releases), 0); /* a release in the child does not count in the parent */
+  CHECK_EQ(LOAD(busy.releases), 0); /* the parent does not count a release in the child */
   gate_open(&busy.let_go);
   invoke_finished(&i);
   CHECK_OK(multicast_token_remove(token));
@@ -56,7 +56,7 @@ TEST(fork_child_gets_the_release_of_what_was_removed_and_running) {
   CHECK_EQ(LOAD(busy.releases), 1);
 }
 
-/* ---- Threads of the parent that sleep until a lock is free ----------------------------------- */
+/* ---- Threads of the parent that are waiting for a lock --------------------------------------- */
 
 enum { RIVALS = 8 };
 static int is_contended;
@@ -79,8 +79,8 @@ static void contend_in_child(void *unused) {
 #endif
 }
 
-/* In the child, a thread that unlocks must not wake one of the parent's sleeping threads instead of
- * a thread of the child. */
+/* When a thread of the child releases a lock, it must wake another thread of the child, rather than
+ * try to wake one of the parent's sleeping threads. */
 TEST(fork_while_threads_wait_for_a_lock_loses_no_wake_up) {
   static int rounds = INT_MAX;
   pthread_t threads[RIVALS];
@@ -181,7 +181,7 @@ TEST(fork_child_does_what_a_waiter_of_the_parent_had_to_do) {
   CHECK_EQ(multicast_invoke(inherited, 0, NULL, 0), 1);
   CHECK(child >= 0);
   if (child == 0) {
-    CHECK_EQ(releases_after_fork, 1); /* run when the call returned that called fork() */
+    CHECK_EQ(releases_after_fork, 1); /* it ran when the call that called fork() returned */
     _exit(0);
   }
   CHECK(waitpid(child, &status, 0) == child);
@@ -233,7 +233,7 @@ TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   gate_wait(&removers[0].has_removed);
   CHECK(!LOAD(removers[1].has_removed.is_open));
   in_child(expect_released_once, removers);
-  /* a release in the child does not count in the parent */
+  /* the parent does not count a release in the child */
   CHECK_EQ(LOAD(removers[1].b.releases), 0);
   gate_open(&removers[1].b.let_go);
   for (int i = 0; i < 2; ++i) {

@@ -1,5 +1,5 @@
-/* A thread forks while another thread uses the library for the first time, or calls it before any
- * object exists. The child can use the library, because all locks are free in it. */
+/* A thread forks while another thread is using the library for the first time, or is calling it
+ * before any object exists. The child can use the library, because all locks are free in it. */
 
 #include "process.h"
 
@@ -32,9 +32,10 @@ static void expect_success(pid_t child) {
 }
 
 /* Without a sanitizer, the fork may happen at any point of the first use. ThreadSanitizer, however,
- * does not protect the locks of its malloc() at a fork, so under it the fork happens after the
- * first use, when the other thread is idle. That makes all rounds alike, and each takes a second,
- * because the sanitizer waits for the idle thread at the end. A few rounds are therefore enough. */
+ * does not protect the locks of its malloc() across a fork, so under ThreadSanitizer the fork
+ * happens after the first use, when the other thread is idle. All rounds are then alike, so a few
+ * are enough. Each of them takes a second, because the sanitizer waits for the idle thread at the
+ * end. */
 #ifdef __SANITIZE_THREAD__
 enum { IS_OVER_AT_FORKS = 1, ROUNDS = 5 };
 #else
@@ -51,9 +52,9 @@ static void *use_first(void *unused) {
   return unused;
 }
 
-/* Runs in a process that has not used the library. A second thread starts to use the library while
- * this thread forks. The second thread is detached, because ThreadSanitizer would otherwise report
- * it as a leak in the child. */
+/* Runs in a process that has not used the library. A second thread starts using the library while
+ * this thread is forking. The second thread is detached, because ThreadSanitizer would otherwise
+ * report it as a leak in the child. */
 static void *fork_during_first_use(void *unused) {
   CHECK_EQ(pthread_detach(start_thread(use_first, NULL)), 0);
   for (int i = 0; i < spins; ++i) __asm__ volatile("");

@@ -44,8 +44,8 @@ static void expect_refused(const handle_call *c, uint64_t id) {
   }
 }
 
-/* Like expect_refused(), but for a handle in the options of an add, where 0 is valid and means
- * none. */
+/* Like expect_refused(), but for a handle in the options of an add, where 0 is valid and stands for
+ * no object. */
 static void expect_refused_option(uint64_t id, multicast_add_options with_it) {
   if (id == 0) return;
   multicast into = multicast_create();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Generates a call of each function with a handle as parameter. All arguments except the handle are
-valid."""
+"""Generates a call to each function that has a handle parameter. All arguments other than the
+handle are valid."""
 
 import sys
 from pathlib import Path

@@ -108,8 +108,8 @@ static bool do_others_sleep(void) {
 }
 
 /* On a loaded machine, A_WHILE_MS may be too short for other threads to act, so gate_opens_within()
- * repeats this wait until they sleep. It repeats at most this often, since some tests have threads
- * that never sleep. */
+ * repeats this wait until they are asleep. It repeats the wait at most this many times, since some
+ * tests have threads that never sleep. */
 enum { LONGEST_WHILE = 20 };
 
 bool gate_opens_within(gate *g, int milliseconds) {
@@ -285,13 +285,14 @@ int fail_after = -1;
 bool fail_only_once = true;
 bool has_failed;
 
-/* The size and alignment that the library has requested, stored before each block. */
+/* The size and alignment that the library has requested, which are stored in front of each
+ * block. */
 typedef struct asked {
   size_t size, alignment;
 } asked;
 
 /* Returns the offset of the block in the allocated memory. The memory has twice the maximum
- * alignment, and the offset is such that the block has exactly the requested alignment. */
+ * alignment, and the offset gives the block exactly the requested alignment. */
 enum { MOST_ALIGNED = 128 };
 static size_t distance_of(const asked *a) {
   return a->alignment < MOST_ALIGNED ? MOST_ALIGNED + a->alignment : MOST_ALIGNED;
@@ -375,7 +376,7 @@ void end_by_membarrier(void) {
   ends_by_membarrier = true;
 }
 
-/* Counts the membarrier call that the filter has trapped, and then makes it. */
+/* Counts the membarrier call that the filter has trapped, and then executes it. */
 static void count_membarrier(int signal, siginfo_t *info, void *context) {
   ucontext_t *state = context;
   int error = errno;

@@ -44,7 +44,7 @@ void test_register(test *registered);
   TEST(NAME) { NAME##_of ARGUMENTS; }                                          \
   static void NAME##_of PARAMETERS
 
-/* A failed check ends the test immediately. Any thread may use checks. */
+/* A failed check ends the test immediately. Checks may be used on any thread. */
 __attribute__((noreturn)) void check_failed(const char *file, int line, const char *expression,
                                             const char *detail);
 void check_equal(const char *file, int line, const char *left, const char *right, int64_t a,
@@ -61,12 +61,12 @@ void check_text(const char *file, int line, const char *left, const char *a, con
   check_status(__FILE__, __LINE__, #a, (int64_t)(a), MULTICAST_ERROR_##NAME)
 #define CHECK_TEXT(a, b) check_text(__FILE__, __LINE__, #a, a, b)
 
-/* The current row of a table-driven test, or -1 for other tests. A failed check prints it. */
+/* The current row of a table-driven test, or -1 for other tests. Failed checks print the row. */
 extern int row;
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* A gate stands for an event that happens once. Threads can wait for it. */
+/* A gate represents an event that happens once, and for which threads can wait. */
 typedef struct gate {
   pthread_mutex_t mutex;
   pthread_cond_t condition;
@@ -79,7 +79,7 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* How long a test waits to see that another thread does not do something. */
+/* How long a test waits before it concludes that another thread does not do something. */
 enum { A_WHILE_MS = 40 };
 
 /* THREAD(name, PARAMETER) { ... }: defines the body of a thread. Its parameter can be any
@@ -131,7 +131,7 @@ void pause_ms(int milliseconds);
   }                                                                            \
   static void NAME##_with(CONTEXT, uint32_t event, const void *payload, size_t size)
 
-/* The function of a delegate that increments the int in its context. */
+/* The function of a delegate that increments the int to which its context points. */
 void count_call(void *context, uint32_t event, const void *payload, size_t size);
 
 void call_nothing(void *context, uint32_t event, const void *payload, size_t size);
@@ -150,17 +150,17 @@ void *remove_token(void *token);
  * context. */
 void count_call_too(void *context, uint32_t event, const void *payload, size_t size);
 
-/* A `release` function that increments the int in its context. */
+/* A `release` function that increments the int to which its context points. */
 void count_release(void *context);
 
 multicast_delegate counter(int *calls);
 
 #ifndef __cplusplus
-/* For tests that need only one counter. */
+/* A counter for tests that need only one. */
 extern int calls;
 #endif
 
-/* The context of a delegate that appends the letter `name` to a text. */
+/* The context of a delegate that appends its letter `name` to a text. */
 typedef struct letter {
   char *text;
   char name;
@@ -177,7 +177,7 @@ typedef struct invoker {
 void invoke_in_background(invoker *i, multicast m);
 int64_t invoke_finished(invoker *i);
 
-/* The context of a delegate whose call returns when `let_go` is opened. */
+/* The context of a delegate whose call returns once `let_go` has been opened. */
 typedef struct blocker {
   gate entered;
   gate let_go;
@@ -191,8 +191,8 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
 
-/* Start an invocation on another thread, which stays inside the call of `b`, and let it end.
- * end_blocked() returns the result of the invocation. */
+/* Start an invocation on another thread, where it stays inside the call of `b`, and let it end.
+ * end_blocked() returns the invocation's result. */
 void begin_blocked(blocker *b, multicast m);
 int64_t end_blocked(blocker *b);
 
@@ -223,8 +223,8 @@ bool is_readable(int descriptor);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Makes the library use an allocator that counts, fills blocks with a pattern, fails on request,
- * and checks that each block is returned with its size and alignment. */
+/* Makes the library use an allocator that counts allocations, fills blocks with a pattern, fails on
+ * request, and checks that each block is returned with its original size and alignment. */
 void use_test_allocator(void);
 
 /* Defines a test with an empty multicast `m` that uses the test allocator. */
@@ -233,30 +233,30 @@ void use_test_allocator(void);
 extern int64_t allocated_bytes;
 extern int64_t allocated_blocks;
 extern int fail_after;      /* allocations before the first failure; -1: no failure */
-extern bool fail_only_once; /* true: only this one fails; false: all later ones, too */
+extern bool fail_only_once; /* true: only this allocation fails; false: all later ones fail, too */
 extern bool has_failed;
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* Makes all later calls of membarrier fail with EPERM. */
+/* Makes all later calls to membarrier fail with EPERM. */
 void deny_membarrier(void);
-void end_by_membarrier(void);      /* makes any call of membarrier end the process */
+void end_by_membarrier(void);      /* makes any call to membarrier end the process */
 void count_membarriers(void); /* counts calls on this thread and on threads that it starts later */
 int membarriers(void); /* returns the number of calls since the previous membarriers() */
 bool is_without_membarrier(void); /* true if the whole run denies membarrier */
 
 /* Returns whether the library uses only POSIX, according to the option --posix. */
 bool is_posix(void);
-/* If the library uses only POSIX, ends a test of something that needs Linux. The harness prints and
- * counts these tests. */
+/* Ends a test that needs Linux if the library uses only POSIX. The harness lists and counts the
+ * tests that end like this. */
 void needs_linux(const char *what);
 /* Ends a test on every system other than Linux, as needs_linux() does. */
 void needs_kernel(const char *what);
 
-/* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that locks of
- * the parent are still held in the child, and refuses to create threads in the child if the parent
- * had several threads. Under the address sanitizer, a new thread allocates memory, but at the fork
- * another thread may have held the allocator's lock. */
+/* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that the
+ * parent's locks are still held in the child, and refuses to create threads in the child if the
+ * parent had several threads. Under the address sanitizer, a new thread allocates memory, but
+ * another thread may have been holding the allocator's lock at the fork. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #elif defined(__has_feature)

@@ -89,7 +89,7 @@ TEST_OF_QUEUE(outcome_leaves_out_a_call_of_once_that_already_waits) {
   CHECK_INVOKED(m, &how, 0, 0, 0, 0, 0, 0);
 }
 
-/* The token of a delegate that is removed before its call would be queued. */
+/* The token of a delegate that is removed before its call can be queued. */
 static multicast_token victim;
 
 static void remove_victim(void *context, uint32_t event, const void *payload, size_t size) {
@@ -218,7 +218,7 @@ TEST_OF_QUEUE(outcome_is_zero_for_a_handle_that_is_not_valid) {
     out = dirty_outcome();
     CHECK_ERROR(multicast_invoke_with(m, &with_copy, &out), INVALID_HANDLE);
     expect_zero(&out);
-    CHECK_EQ(copied.releases, 0); /* `release` applies to copies, and no copy was made */
+    CHECK_EQ(copied.releases, 0); /* `release` applies only to copies, and no copy has been made */
     CHECK_EQ(copy_count, 0);
   }
 }
@@ -280,7 +280,7 @@ FUNCTION(see_pointer, seen *s) {
   s->size = size;
 }
 
-/* Returns a delegate that stores its arguments and does not read the payload, which need not be a
+/* Returns a delegate that stores its arguments without reading the payload, which need not be a
  * cargo. */
 static multicast_delegate seeing_null(seen *s) {
   return (multicast_delegate){see_pointer, s};

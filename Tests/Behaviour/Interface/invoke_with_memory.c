@@ -1,5 +1,5 @@
-/* Tests how much memory multicast_invoke_with() allocates, and how it fails when no memory is
- * left. */
+/* Tests how much memory multicast_invoke_with() allocates, and how it fails when memory runs
+ * out. */
 
 #include "payloads.h"
 
@@ -95,7 +95,8 @@ TEST(payload_that_cannot_be_taken_over_is_released_and_not_used) {
   CHECK_OUTCOME(out, 0, 0, 0, 0, 0);
 }
 
-/* The outcome is not a valid struct, so the library must not write to it, whatever else fails. */
+/* The outcome is not a valid struct, so the library must not write to the outcome, whatever else
+ * fails. */
 TEST(outcome_of_bad_struct_size_is_not_written_without_memory) {
   union {
     uint64_t bytes[8];

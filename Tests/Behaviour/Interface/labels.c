@@ -42,8 +42,8 @@ TEST_OF_MULTICAST(label_that_is_empty_is_none) {
   CHECK(label_of(add_with(m, counter(&calls), &options)) == NULL);
 }
 
-/* The struct of a caller compiled with version 1.0 is smaller. The library must not read the bytes
- * after it, which contain an invalid pointer in this test. */
+/* A caller compiled with version 1.0 passes a smaller struct. The library must not read the bytes
+ * after that struct, which contain an invalid pointer in this test. */
 TEST_OF_MULTICAST(label_is_none_for_a_caller_of_version_1_0) {
   multicast_add_options options = labelled((const char *)(uintptr_t)1);
   options.struct_size = (uint32_t)offsetof(multicast_add_options, label);

@@ -11,7 +11,7 @@ static multicast_delegate delegate(unsigned which) {
   return (multicast_delegate){call_nothing, &contexts[which]};
 }
 
-/* A multicast, and the delegates that it must contain, in order. */
+/* A multicast, together with the delegates that it must contain, in order. */
 typedef struct model {
   multicast m;
   unsigned count;
@@ -112,8 +112,8 @@ TEST(large_multicast_of_equal_delegates_only_is_searched) {
   expect_model(&all);
 }
 
-/* Each round removes and adds so many delegates that the library replaces the list, and that the
- * index becomes too small. */
+/* Each round removes and adds enough delegates for the library to replace the list, and for the
+ * index to become too small. */
 TEST(large_multicast_agrees_with_a_list_while_it_changes) {
   unsigned seed = 1;
   fill(&all);

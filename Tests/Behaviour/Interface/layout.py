@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates a C source that compiles only if the header has the layouts and constants recorded in
-Tests/Languages/Interop/abi/multicast.abi.xml, and if it can use all initializers and inline
-functions."""
+"""Generates a C source that compiles only if the header has the layouts and constants that are
+recorded in Tests/Languages/Interop/abi/multicast.abi.xml, and if it can use all initializers and
+inline functions."""
 
 import re
 import sys

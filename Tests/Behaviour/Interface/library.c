@@ -66,7 +66,7 @@ TEST(status_texts_are_those_of_all_64_bits) {
 }
 
 /* Expects the initializer macro and the inline function to produce a struct of zeros with the right
- * size, like the struct of a caller that can use neither. */
+ * size, as a caller that can use neither would write it. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \
@@ -128,8 +128,8 @@ TEST(set_allocator_without_functions_is_invalid_argument) {
 }
 
 TEST_OF_MEMORY(memory_of_an_empty_multicast_and_of_a_delegate_is_small) {
-  /* The limits are averages for many objects, because the library allocates slabs for many objects
-   * at a time. */
+  /* The limits are averages over many objects, because the library allocates slabs, each of which
+   * holds many objects. */
   enum { MANY = 100000 };
   static int calls;
   int64_t before = allocated_bytes;

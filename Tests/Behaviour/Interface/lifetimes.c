@@ -83,8 +83,8 @@ THREAD(invoke_all_three, multicast *targets) {
   for (int i = 0; i < 3; ++i) multicast_invoke(targets[i], 0, NULL, 0);
 }
 
-/* Two threads have invoked the multicasts, so the library retires replaced lists instead of freeing
- * them immediately. */
+/* Two threads have invoked the multicasts, so the library retires the replaced lists instead of
+ * freeing them immediately. */
 TEST(lifetime_end_keeps_no_lists_of_multicasts_that_it_empties) {
   enum { MANY = 2000, FEW_BYTES = 3 * 2048 };
   static int many_calls;
@@ -108,8 +108,8 @@ THREAD(end_the_lifetime, multicast_lifetime *lifetime) {
   CHECK_OK(multicast_lifetime_end(*lifetime));
 }
 
-/* Two threads are each in a call of a delegate of the lifetime. When one call returns, its delegate
- * is released, although the other call still runs. */
+/* Two threads are each in a call to a delegate of the lifetime. When one call returns, its delegate
+ * is released, although the other call is still running. */
 static void expect_released_one_by_one(int first) {
   static blocker blockers[2] = {BLOCKER_INIT, BLOCKER_INIT};
   multicast_lifetime lifetime = multicast_lifetime_create();
@@ -124,7 +124,7 @@ static void expect_released_one_by_one(int first) {
   }
   pthread_t thread = start_thread(end_the_lifetime, &lifetime);
   EVENTUALLY(multicast_count(targets[0]) == 0 && multicast_count(targets[1]) == 0);
-  /* let the thread fall asleep, so that the calls must wake it when they return */
+  /* let the thread fall asleep, so that the returning calls have to wake it */
   pause_ms(A_WHILE_MS);
   gate_open(&blockers[first].let_go);
   EVENTUALLY(LOAD(blockers[first].releases) == 1);

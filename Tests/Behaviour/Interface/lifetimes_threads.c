@@ -1,5 +1,4 @@
-/* Lifetimes end while other threads invoke, add and remove. There are also tests with many
- * lifetimes. */
+/* Lifetimes end while other threads invoke, add and remove. Other tests use many lifetimes. */
 
 #include "removals.h"
 
@@ -72,7 +71,7 @@ TEST(lifetime_end_while_others_remove_the_same_registrations) {
     d.function = count_call;
     for (int i = 0; i < EACH; ++i) {
       d.context = &releases[round][i];
-      options.events = 2; /* the delegates are never called, so the counter counts releases only */
+      options.events = 2; /* the delegates are never called, so the counter counts only releases */
       add_with(busy[i % 16], d, &options);
     }
     CHECK_OK(multicast_lifetime_end(l));

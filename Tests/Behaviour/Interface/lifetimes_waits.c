@@ -3,7 +3,7 @@
 
 #include "removals.h"
 
-/* Starts a call of a delegate in a lifetime on another thread. The removal under test, `r`, will
+/* Starts a call to a delegate of a lifetime on another thread. The removal under test, `r`, will
  * end that lifetime. */
 static void begin_member(removal *r, blocker *b, invoker *i, void (*release)(void *),
                          uint32_t flags) {
@@ -86,7 +86,7 @@ static void release_slowly(void *context) {
 }
 
 static void end_waits_for_release(uint32_t flags) {
-  /* The delegate is removed during its call, so its release runs on the thread of the call. */
+  /* The delegate is removed during its call, so its release runs on the call's thread. */
   blocker b = BLOCKER_INIT;
   removal r;
   invoker i;
@@ -202,8 +202,8 @@ THREAD(let_it_return_later, stay *of) {
 
 static multicast_status ended;
 
-/* Ends the lifetime while the release of its delegate, on another thread, may or may not have
- * run. */
+/* Ends the lifetime while another thread may or may not have run the release of the lifetime's
+ * delegate. */
 FUNCTION(end_inside_a_call, stay *s) {
   pthread_t opener = start_thread(let_it_return_later, s);
   ended = multicast_lifetime_end(s->lifetime);

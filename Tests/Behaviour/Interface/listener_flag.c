@@ -24,8 +24,8 @@ TEST_OF_MULTICAST(listener_flag_is_set_while_there_are_delegates) {
   CHECK(multicast_listener_flag(m) == flag);
 }
 
-/* A removal inside an invocation does not use the fast path, so the dead entry stays in the list,
- * after the live entries. */
+/* A removal inside an invocation does not take the fast path, so the dead entry stays in the list,
+ * behind the live entries. */
 static void remove_inside(void *context, uint32_t event, const void *payload, size_t size) {
   (void)event, (void)payload, (void)size;
   CHECK_OK(multicast_token_remove(*(multicast_token *)context));
@@ -151,8 +151,8 @@ TEST(listener_flag_of_no_multicast_is_none) {
   CHECK(!is_wanted(m));
 }
 
-/* A program may read the flag after the multicast was destroyed, even when the memory was returned
- * to the system. */
+/* A program may read the flag after the multicast has been destroyed, even if the memory has been
+ * returned to the system. */
 TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };
   static multicast all[MANY];
@@ -207,8 +207,8 @@ static void *add_and_remove(void *argument) {
   return NULL;
 }
 
-/* When a thread has learned from another thread that an add or a removal is complete, the flag
- * shows it. */
+/* Once a thread has learned from another thread that an add or a removal is complete, the flag
+ * reflects that change. */
 TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
   const uint32_t *flag = multicast_listener_flag(m);

@@ -71,7 +71,7 @@ static bool matches(const char *name, char **filters) {
   return false;
 }
 
-/* Kills processes that a test has left behind, such as children that hang, since no other process
+/* Kills the processes that a test has left behind, such as hanging children, since no other process
  * waits for them. */
 static void end_orphans(void) {
   char path[64];
@@ -80,7 +80,7 @@ static void end_orphans(void) {
   do {
     FILE *children = fopen(path, "r");
     orphan = 0;
-    /* without this file, which some kernels lack, the processes cannot be found */
+    /* the processes cannot be found without this file, which some kernels lack */
     if (children == NULL) return;
     if (fscanf(children, "%ld", &orphan) == 1) {
       kill((pid_t)orphan, SIGKILL);
@@ -90,7 +90,7 @@ static void end_orphans(void) {
   } while (orphan > 0);
 }
 
-/* Runs the test and returns its exit status. */
+/* Runs the test and returns the exit status of its process. */
 static int run_in_process_of_its_own(const char *program, const test *t) {
   const char *arguments[5];
   int count = 0, status = 0;
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
   if (*arguments != NULL && strcmp(*arguments, "--in-process") == 0) {
     for (t = first; t != NULL; t = t->next) {
       if (arguments[1] != NULL && strcmp(t->name, arguments[1]) == 0) {
-        alarm(120); /* kills a test that hangs */
+        alarm(120); /* kills a hanging test */
         if (membarrier != NULL) membarrier->apply();
         t->run();
         return 0;

@@ -1,4 +1,4 @@
-/* A multicast changes in quick succession while other threads invoke it. Only the first changes
+/* A multicast changes in quick succession while other threads invoke it. Only the first few changes
  * need the kernel's memory barrier, and every removal keeps its promises. */
 
 #include "threads.h"
@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* Returns a multicast with `count` delegates, which two threads have invoked. */
+/* Returns a multicast with `count` delegates that two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
@@ -25,14 +25,14 @@ static multicast invoked_by_two(int count) {
   return m;
 }
 
-/* Makes the given number of changes, and returns how many memory barriers they need. */
+/* Makes the given number of changes, and returns how many memory barriers they needed. */
 static int barriers_of(multicast m, int changes) {
   (void)membarriers();
   for (int i = 0; i < changes; ++i) add_and_remove(m);
   return membarriers();
 }
 
-/* Makes changes until they need no more barriers. This may take several attempts on a loaded
+/* Makes changes until they no longer need a barrier. This may take several attempts on a loaded
  * machine, since it depends on the time between two changes. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
 static void begin_fenced(multicast m) {
@@ -49,7 +49,7 @@ static void invoke_until_biased(multicast m) {
   }
 }
 
-/* ---- How many barriers ----------------------------------------------------------------------- */
+/* ---- The number of barriers ------------------------------------------------------------------ */
 
 TEST(changes_that_follow_each_other_make_few_barriers) {
   multicast m = invoked_by_two(10);
@@ -58,7 +58,7 @@ TEST(changes_that_follow_each_other_make_few_barriers) {
     CHECK_EQ(barriers_of(m, MANY), 0);
     return;
   }
-  CHECK(barriers_of(m, 1) > 0); /* a single change makes a barrier */
+  CHECK(barriers_of(m, 1) > 0); /* a single change needs a barrier */
   change_until_fenced(m);
   CHECK_EQ(barriers_of(m, MANY), 0);
 }
@@ -145,7 +145,7 @@ TEST(adding_while_there_is_room_makes_no_barrier) {
   CHECK_EQ(allocated_blocks, blocks);
 }
 
-/* ---- Promises of removals -------------------------------------------------------------------- */
+/* ---- The promises of removals ---------------------------------------------------------------- */
 
 THREAD(remove_blocker, void *argument) {
   void **arguments = argument;
@@ -153,7 +153,7 @@ THREAD(remove_blocker, void *argument) {
   CHECK(((blocker *)arguments[1])->has_left);
 }
 
-/* Expects a removal on another thread to wait for a call of `b` on a third thread. */
+/* Expects a removal on another thread to wait for a call to `b` on a third thread. */
 static void expect_removal_to_wait(multicast m, blocker *b) {
   void *arguments[] = {&m, b};
   invoker other;
@@ -176,8 +176,8 @@ TEST(removal_from_a_fenced_multicast_waits_for_the_call) {
   CHECK_EQ(membarriers(), 0);
 }
 
-/* An invocation is in the call of the first delegate while the multicast changes many times. A
- * removal must still wait for the same invocation's call of the second delegate. */
+/* An invocation is inside the call to the first delegate while the multicast changes many times. A
+ * removal must still wait for the same invocation's call to the second delegate. */
 TEST_OF_MULTICAST(removal_waits_for_a_call_that_began_before_the_changes) {
   blocker first = BLOCKER_INIT, second = BLOCKER_INIT;
   void *arguments[2];
@@ -257,7 +257,7 @@ TEST(delegate_of_a_fenced_multicast_removes_the_next_one) {
   CHECK_EQ(multicast_invoke(s.m, 0, NULL, 0), 3);
 }
 
-/* Tests a release function that waits for another thread, which removes the next delegate. */
+/* Tests a release function that waits for another thread to remove the next delegate. */
 static multicast_token behind;
 
 THREAD(remove_behind, void *unused) {
@@ -286,7 +286,7 @@ TEST(release_after_call_may_wait_for_removal_of_next_delegate) {
   behind = add(m, counter(&calls));
   multicast_invoke(m, 0, NULL, 0);
   CHECK_EQ(releases, 1);
-  CHECK_EQ(calls, 0); /* the delegate was removed before its call */
+  CHECK_EQ(calls, 0); /* the delegate has been removed before its call */
   CHECK_EQ(multicast_count(m), 2);
 }
 

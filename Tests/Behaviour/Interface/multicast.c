@@ -1,4 +1,4 @@
-/* Tests the effects and statuses of the functions that create, add, remove, count and list. */
+/* Tests the effects and results of the functions that create, add, remove, count and list. */
 
 #include "harness.h"
 

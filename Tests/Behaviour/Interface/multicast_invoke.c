@@ -22,7 +22,7 @@ TEST_OF_MULTICAST(invoke_passes_event_payload_and_size_on) {
   CHECK_EQ(multicast_invoke(m, UINT32_MAX, "text", 4), 1);
   CHECK(s.event == UINT32_MAX && s.size == 4);
   CHECK(memcmp(s.payload, "text", 4) == 0);
-  CHECK_EQ(multicast_invoke(m, 3, &s, 0), 1); /* with size 0 the pointer itself is passed */
+  CHECK_EQ(multicast_invoke(m, 3, &s, 0), 1); /* if the size is 0, the pointer itself is passed */
   CHECK(s.payload == &s && s.size == 0);
   CHECK_EQ(multicast_invoke(m, 3, NULL, 0), 1);
   CHECK(s.payload == NULL);

@@ -1,4 +1,4 @@
-/* Tests three options of a registration: once, unique and events. */
+/* Tests the options once, unique and events of a registration. */
 
 #include "harness.h"
 

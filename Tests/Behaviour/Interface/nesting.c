@@ -38,7 +38,7 @@ TEST(remove_inside_a_hundred_nested_calls_finds_what_is_called) {
   d.self = add(d.target, self);
   d.other = add_with(d.target, other, &ADD_OPTIONS(.release = count_other_release));
   d.levels = 100;
-  d.depth = d.levels; /* so that the calls of the two threads do not nest */
+  d.depth = d.levels; /* keeps the calls of the two threads from nesting */
   let_two_threads_invoke(d.target);
   CHECK_EQ(d.other_calls, 2);
   d.depth = 0;
@@ -61,7 +61,7 @@ static bool has_no_memory;
 static void count_bystander(void *context) { (void)context, ++bystander_releases; }
 static void count_step(void *context) { (void)context, ++step_releases; }
 
-/* Invokes the next step. The last step removes all delegates of the step in the middle. */
+/* Invokes the next step. The last step removes all delegates of the middle step. */
 static void step(void *context, uint32_t event, const void *payload, size_t size) {
   if (event == 0) return;
   if (++depth < STEPS) {
@@ -118,7 +118,7 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The lookup needs one frame more than the innermost call. */
+/* The lookup needs one more frame than the innermost call. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   invoker i;
@@ -140,7 +140,7 @@ TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   CHECK_OK(multicast_broadcaster_destroy(names));
 }
 
-/* The context of a delegate that the innermost of 256 nested invocations calls. */
+/* The context of a delegate called by the innermost of 256 nested invocations. */
 typedef struct innermost {
   descent around;
   multicast target;
@@ -192,7 +192,7 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   CHECK_EQ(i.calls, 4);
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
-  /* The list that the invocation reads is replaced by larger lists. */
+  /* The list that the invocation is reading is replaced by larger and larger lists. */
   for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_ERROR(multicast_token_remove_within(i.token, 0), TIMEOUT);
   CHECK_ERROR(multicast_token_remove_within(i.token, 1000000), TIMEOUT);

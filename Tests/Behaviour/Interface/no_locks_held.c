@@ -1,6 +1,6 @@
-/* The library holds no lock while it runs a function of the caller. In each test, the caller's
- * function waits for another thread that uses the same multicast, which would hang if the library
- * held a lock. */
+/* The library holds no lock while it is running one of the caller's functions. In each test, the
+ * caller's function waits for another thread that uses the same multicast, which would hang if the
+ * library were holding a lock. */
 
 #include "harness.h"
 

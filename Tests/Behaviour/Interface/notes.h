@@ -1,4 +1,4 @@
-/* Delegates that record their calls in a text, so that tests can compare it. */
+/* Delegates that record their calls in a text, which tests can compare. */
 
 #ifndef NOTES_H
 #define NOTES_H
@@ -8,17 +8,17 @@
 /* ---- The text -------------------------------------------------------------------------------- */
 
 /* Each call appends the letter of its delegate and the number in the payload, as in "a1 b1 a2". It
- * also appends the event if that is not 0, as in "a1@7". */
+ * also appends the event if the event is not 0, as in "a1@7". */
 extern char noted[1 << 16];
 extern size_t noted_length;
 
-/* How often each delegate was released, indexed by its letter. */
+/* How many times each delegate has been released, indexed by its letter. */
 extern int releases[128];
 
 void note_call(void *context, uint32_t event, const void *payload, size_t size);
 void count_release_of(void *context);
 
-/* Returns a delegate with this letter, whose function is note_call(). Its `release` can be
+/* Returns a delegate with the given letter, whose function is note_call(). Its `release` can be
  * count_release_of(). */
 multicast_delegate noting(char name);
 

@@ -1,4 +1,4 @@
-/* Functions for payloads that are numbers, and for pseudo-random numbers. */
+/* Functions for numeric payloads and for pseudo-random numbers. */
 
 #ifndef NUMBERS_H
 #define NUMBERS_H
@@ -11,7 +11,7 @@ int64_t invoke_number(multicast m, int number);
 /* Invokes with a payload of `size` bytes, at most 4096, that begins with the number. */
 int64_t invoke_padded_number(multicast m, int number, size_t size);
 
-/* Returns the next pseudo-random number, which has 16 bits. */
+/* Returns the next pseudo-random 16-bit number. */
 unsigned next(unsigned *seed);
 
 #endif

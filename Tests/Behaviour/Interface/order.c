@@ -1,4 +1,4 @@
-/* Delegates are invoked by priority, then in order of addition. */
+/* Delegates are called by priority, and in the order of addition among equal priorities. */
 
 #include "harness.h"
 

@@ -4,8 +4,8 @@
 #include "harness.h"
 
 TEST(out_of_memory_in_add_reclaims_what_it_had_taken) {
-  /* Every 32nd multicast has the same stripe, and multicasts of a stripe share their slabs of
-   * registrations. */
+  /* Every 32nd multicast belongs to the same stripe, and the multicasts of a stripe share their
+   * slabs of registrations. */
   multicast m[129];
   int releases = 0;
   multicast_add_options options = ADD_OPTIONS(.release = count_release);

@@ -1,4 +1,4 @@
-/* A process forks while it has payloads, waiting invocations and wake functions. A payload that was
+/* A process forks while payloads, waiting invocations and wake functions exist. A payload that was
  * handed over before the fork belongs to the parent. */
 
 #include "notes.h"
@@ -85,7 +85,7 @@ static void expect_child_to_succeed(void) {
   CHECK_EQ(status, 0);
 }
 
-/* The invocation that forks continues in the child, too, but its payload belongs to the parent. */
+/* The invocation that forks also continues in the child, but its payload belongs to the parent. */
 TEST(payload_of_invocation_that_forks_is_released_in_parent_only) {
   for (int is_queued = 0; is_queued < 2; ++is_queued) {
     for (int waits = 0; waits < 2; ++waits) {
@@ -140,7 +140,7 @@ static blocker running = BLOCKER_INIT;
 
 static void use_while_threads_are_gone(void *unused) {
   CHECK_EQ(before.releases, 0);
-  CHECK_OK(multicast_destroy(target)); /* no call of its delegates runs in the child */
+  CHECK_OK(multicast_destroy(target)); /* no call of its delegates is running in the child */
   CHECK_OK(multicast_queue_destroy(inherited));
   CHECK_EQ(before.releases, 0);
 }

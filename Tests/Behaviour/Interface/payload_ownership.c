@@ -17,7 +17,7 @@ TEST_OF_MULTICAST(payload_is_released_before_return_if_no_call_is_queued) {
   add(m, seeing(&s));
   CHECK_EQ(hand_over(m, &c), 1);
   CHECK_EQ(c.releases, 2);
-  CHECK_EQ(s.releases, 1); /* from the call before; this payload is released after the call */
+  CHECK_EQ(s.releases, 1); /* from the previous call; this payload is released after the call */
   CHECK(s.payload == &c && s.size == sizeof c);
   CHECK_EQ(c.size, sizeof c);
   CHECK(pthread_equal(c.released_on, pthread_self()));
@@ -270,7 +270,7 @@ static void use_everything_in_release(const void *payload, size_t size) {
   busy *b = (busy *)(uintptr_t)payload;
   ADD(b->releases, 1);
   CHECK(multicast_invoke(b->other, 0, NULL, 0) >= 0);
-  CHECK(multicast_queue_run(b->q, 1) <= 0); /* negative if the queue was destroyed */
+  CHECK(multicast_queue_run(b->q, 1) <= 0); /* negative if the queue has been destroyed */
   multicast_token_remove(b->token);
   multicast_status status = multicast_lifetime_end(b->lifetime);
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING ||
@@ -319,8 +319,8 @@ TEST(payload_release_may_call_anything_wherever_it_runs) {
   }
 }
 
-/* The objects that another thread uses while `release` runs. That thread would hang if the library
- * held a lock. */
+/* The objects that another thread uses while `release` is running. That thread would hang if the
+ * library were holding a lock. */
 static busy *meanwhile_used;
 
 THREAD(use_meanwhile, void *unused) {

@@ -1,5 +1,5 @@
-/* The `release` of a payload may use the library, no matter when the library calls it, even while a
- * thread ends. */
+/* The `release` of a payload may use the library no matter when the library calls it, even while a
+ * thread is ending. */
 
 #include "payloads.h"
 
@@ -15,7 +15,7 @@ static multicast_invocation releasing(void (*release)(const void *, size_t)) {
   return INVOCATION(.payload = "x", .size = 1, .release = release);
 }
 
-/* ---- In a destructor of a thread that ends --------------------------------------------------- */
+/* ---- In a destructor of an ending thread ----------------------------------------------------- */
 
 static pthread_key_t late_key;
 static pthread_t taker;
@@ -90,8 +90,8 @@ static void *open_go_on(void *unused) {
   return unused;
 }
 
-/* A thread ends inside a call of a delegate while this thread removes the delegate. After that, the
- * `release` of the payload waits for a call in a queue of which this thread is the consumer. */
+/* A thread ends inside a call to a delegate while this thread is removing the delegate. After that,
+ * the `release` of the payload waits for a call in a queue whose consumer is this thread. */
 TEST(release_of_payload_of_ended_thread_may_wait_for_removal) {
   entered = go_on = shut;
   target = multicast_create();
@@ -196,7 +196,7 @@ TEST(queue_wake_is_called_if_a_run_ends_with_its_thread) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* ---- Options that end inside a field --------------------------------------------------------- */
+/* ---- Option structs that end inside a field -------------------------------------------------- */
 
 TEST(queue_options_that_end_inside_wake_are_refused_but_for_zero) {
   multicast_queue_options options = {

@@ -85,7 +85,7 @@ void begin_waiting(waiter *w, multicast m, const multicast_invocation *how) {
   w->thread = start_thread(invoke_and_wait, w);
 }
 
-/* Returns whether the system says that the thread is asleep. */
+/* Returns whether the thread is asleep, according to the system. */
 static bool is_asleep(waiter *w) {
   char path[64], line[256] = "";
   FILE *file;

@@ -1,5 +1,5 @@
 /* Payloads that count how often they are copied and released, and threads that wait for the calls
- * that they have queued. */
+ * they have queued. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
@@ -23,18 +23,18 @@ extern cargo copies[MOST_COPIES];
 extern int copy_count;
 const void *copy_cargo(const void *payload, size_t size);
 
-/* How often refuse_to_copy() was called, which reports that no memory is left. */
+/* How many times refuse_to_copy(), which reports that no memory is left, has been called. */
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Return an invocation that hands over the cargo, or an invocation that copies it. */
+/* Return an invocation that hands over the cargo, or one that copies it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);
 
 /* ---- Delegates ------------------------------------------------------------------------------- */
 
-/* The last call of a delegate. */
+/* The most recent call to a delegate. */
 typedef struct seen {
   int calls;
   uint32_t event;
@@ -60,10 +60,10 @@ typedef struct waiter {
 } waiter;
 void begin_waiting(waiter *w, multicast m, const multicast_invocation *how);
 
-/* Expects the thread to be asleep, and still waiting after A_WHILE_MS. */
+/* Expects the thread to be asleep, and still to be waiting after A_WHILE_MS. */
 void expect_to_be_waiting(waiter *w);
 
-/* Waits for the end of the invocation, and expects this result and outcome. */
+/* Waits for the invocation to end, and expects the given result and outcome. */
 void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfinished);
 
 #define CHECK_OUTCOME(out, CALLED, QUEUED, REFUSED, FINISHED, UNFINISHED)                     \

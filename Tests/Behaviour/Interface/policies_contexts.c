@@ -18,7 +18,7 @@ static void *lock_item(void *context) {
   item *i = context;
   ++i->locks;
   if (i->in_lock != NULL) i->in_lock(i);
-  /* this pointer differs from the context, so that the tests notice if the two are confused */
+  /* this pointer differs from the context, so that the tests detect any confusion of the two */
   return i->is_dead ? NULL : &i->calls;
 }
 static void unlock_item(void *strong) {
@@ -95,7 +95,8 @@ TEST_OF_ITEMS(contexts_of_one_kind_are_locked_with_any_option) {
   }
   CHECK_EQ(items[0].unlocks, 6);
   for (int which = 1; which < 7; ++which) items[which].is_dead = true;
-  /* only the delegate with a queue counts, since its context is found dead when the queue runs */
+  /* only the delegate with a queue is counted, since its context is found dead when the queue
+   * runs */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);
   for (int which = 1; which < 7; ++which) CHECK_EQ(items[which].releases, 1);
@@ -200,7 +201,7 @@ TEST(contexts_dead_or_removed_while_locked_are_not_visited) {
   CHECK_EQ(multicast_count(shared), 1);
 }
 
-/* If a multicast has functions for the contexts, and its delegates have none, these delegates need
+/* If a multicast has functions for the contexts, its delegates without functions of their own need
  * no more memory than the delegates of other multicasts. */
 TEST(contexts_of_one_kind_take_no_memory) {
   use_test_allocator();
@@ -218,7 +219,7 @@ TEST(contexts_of_one_kind_take_no_memory) {
   before = allocated_bytes;
   for (int i = 0; i < 1000; ++i) add(m, delegate_of(&items[1]));
   int64_t locked = allocated_bytes - before;
-  /* this multicast may have another stripe, and its unused slots make a small difference */
+  /* this multicast may belong to another stripe, whose unused slots make a small difference */
   CHECK(locked <= plain + INT64_C(32) * 1000);
   CHECK_EQ(multicast_remove_all(m), 1000);
   CHECK_EQ(items[1].releases, 1000);

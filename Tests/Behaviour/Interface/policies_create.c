@@ -1,5 +1,5 @@
-/* Multicasts with policies are created, and behave like other multicasts where their policy does
- * not matter. */
+/* Tests how multicasts with policies are created, and checks that they behave like other multicasts
+ * wherever their policy does not matter. */
 
 #include "handles.h"
 #include "policies.h"
@@ -52,7 +52,7 @@ TEST(create_with_a_label_of_any_length) {
     label[length] = '\0';
     options.label = label;
     multicast m = multicast_create_with(&options);
-    memset(label, 'y', sizeof label); /* the label was copied */
+    memset(label, 'y', sizeof label); /* the label has been copied */
     add(m, counter(&calls));
     CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
     CHECK_OK(multicast_destroy(m));

@@ -1,5 +1,5 @@
-/* The library calls `listeners_changed` after the first delegate was added and after the last
- * delegate was removed. */
+/* The library calls `listeners_changed` after the first delegate has been added and after the last
+ * delegate has been removed. */
 
 #include "policies.h"
 #include "queues.h"
@@ -49,7 +49,7 @@ static void expect_notified(const char *told) {
   it.count = 0;
 }
 
-/* ---- Each way to add and to remove ----------------------------------------------------------- */
+/* ---- Every way to add and to remove ---------------------------------------------------------- */
 
 static multicast_delegate delegates[2];
 static multicast_status status;
@@ -180,7 +180,7 @@ TEST_OF_HEARD(listeners_changed_is_called_when_a_queue_is_destroyed) {
 }
 
 TEST_OF_HEARD(listeners_changed_is_called_at_destroy_and_then_released) {
-  CHECK_OK(multicast_destroy(m)); /* the multicast never had delegates */
+  CHECK_OK(multicast_destroy(m)); /* the multicast has never had delegates */
   expect_notified("");
   CHECK_EQ(it.releases, 1);
   m = create_heard();
@@ -225,7 +225,7 @@ TEST_OF_HEARD(listeners_changed_is_called_on_the_thread_of_the_change) {
 static void change_inside(listener *i) {
   i->in_call = NULL;
   CHECK_EQ(multicast_remove_all(i->target), 1);
-  /* notifications do not nest, so the removal will be reported later */
+  /* notifications do not nest, so the removal is reported later */
   CHECK_TEXT(i->told, "+");
   add(i->target, noting('b'));
   CHECK_EQ(multicast_remove_all(i->target), 1);
@@ -388,7 +388,7 @@ TEST_OF_HEARD(fork_inside_listeners_changed_continues_in_both) {
 
 static void go_on_in_child(void *argument) {
   multicast *m = argument;
-  expect_notified("+-"); /* fork() has made the notification of the other thread */
+  expect_notified("+-"); /* fork() has made the other thread's notification */
   add(*m, noting('b'));
   expect_notified("+");
   CHECK_OK(multicast_destroy(*m));

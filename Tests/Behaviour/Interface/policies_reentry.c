@@ -1,4 +1,4 @@
-/* Tests the policies for invocations that begin inside a call of the same multicast. */
+/* Tests the policies for invocations that begin inside a call made by the same multicast. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -29,12 +29,12 @@ TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   add(m, noting('b'));
   CHECK_NOTED(invoke_number(m, 1), 2, "a1 b1");
   CHECK_ERROR(first.result, STATE);
-  CHECK_EQ(invoke_number(m, 2), 2); /* an invocation outside of calls is made */
+  CHECK_EQ(invoke_number(m, 2), 2); /* an invocation outside all calls is made */
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
-/* The context of a delegate that descends through 256 nested calls. The outermost call is by a
- * multicast with a policy. */
+/* The context of a delegate that descends through 256 nested calls, the outermost of which is made
+ * by a multicast with a policy. */
 typedef struct abyss {
   multicast policed, plain;
   int levels, calls;
@@ -65,7 +65,7 @@ TEST(reentry_policy_comes_before_the_limit_of_nesting) {
   CHECK_ERROR(descend_below(MULTICAST_REENTRY_REFUSE).result, STATE);
   const abyss a = descend_below(MULTICAST_REENTRY_DEFER);
   CHECK_EQ(a.result, 0);
-  CHECK_EQ(a.levels, 257); /* the deferred invocation was made */
+  CHECK_EQ(a.levels, 257); /* the deferred invocation has been made */
 }
 
 static multicast_token stack[4];
@@ -130,7 +130,7 @@ TEST_OF_DEFERRAL(reentry_defer_is_made_after_outermost_invocation_in_order) {
   add(m, echoing(&first, m, 'a', 2, 5));
   add(m, noting('b'));
   first.result = 77;
-  CHECK_EQ(invoke_number(m, 1), 2); /* the result covers this invocation only */
+  CHECK_EQ(invoke_number(m, 1), 2); /* the result covers only this invocation */
   CHECK_TEXT(noted, "a1 b1 a11 b11 a12 b12");
   CHECK_EQ(first.result, 0);
 }
@@ -151,8 +151,8 @@ TEST_OF_DEFERRAL(reentry_defer_holds_across_nested_multicasts) {
   add(other, echoing(&second, m, 'b', 1, 50));
   add(other, echoing(&third, other, 'c', 1, 50));
   CHECK_EQ(invoke_number(m, 1), 2);
-  /* An invocation that was deferred inside the inner invocation is made when the inner invocation
-   * ends. Invocations deferred in the outer invocation follow later. */
+  /* An invocation deferred inside the inner invocation is made when the inner invocation ends.
+   * Invocations deferred inside the outer invocation follow later. */
   CHECK_TEXT(noted, "a1 b11 c11 b111 c111 A1 a111 A111");
 }
 
@@ -407,7 +407,7 @@ TEST(reentry_latest_makes_the_newest_only) {
 static void defer_two_cargoes(echo *e) {
   CHECK_EQ(hand_over(e->target, &handed), 0);
   CHECK_EQ(hand_over(e->target, &original), 0);
-  CHECK_EQ(handed.releases, 1); /* released at once, because a newer invocation replaced it */
+  CHECK_EQ(handed.releases, 1); /* released, because a newer invocation has replaced it */
   CHECK_EQ(original.releases, 0);
   e->in_call = NULL;
 }
@@ -481,8 +481,9 @@ TEST_OF_DEFERRAL(reentry_defer_of_a_destroyed_multicast_is_only_released) {
   CHECK_EQ(original.releases, 1);
 }
 
-/* Destroys the multicast during a call and creates another multicast in the same slot. The policy
- * of the new multicast must not mistake the running call for a call of the new multicast. */
+/* Destroys the multicast during a call and creates another multicast in the same slot. When the
+ * library applies the new multicast's policy, it must not count the running call as a call by the
+ * new multicast. */
 static void destroy_and_create(echo *e) {
   multicast next;
   e->in_call = NULL;
@@ -529,7 +530,7 @@ TEST(reentry_defer_of_a_thread_that_ends_is_released_and_not_made) {
   first.in_call = defer_and_end;
   on_another_thread(invoke_until_the_end, &m);
   CHECK_EQ(handed.releases, 1);
-  CHECK_EQ(last.calls, 1); /* only the first invocation was made */
+  CHECK_EQ(last.calls, 1); /* only the first invocation has been made */
   CHECK_EQ(allocated_blocks, blocks);
 }
 

@@ -1,4 +1,4 @@
-/* Multicasts that replay past invocations to delegates that are added later. These tests use one
+/* Tests multicasts that replay past invocations to delegates added later. These tests use one
  * thread. */
 
 #include "allocators.h"
@@ -385,7 +385,7 @@ TEST(replay_has_deferred_invocations_when_they_are_made) {
 
 TEST_OF_REPLAY(replay_does_not_wait_for_itself, 1) {
   invoke_numbers(1, 1);
-  /* another thread would have to wait for the replay after fewer invocations */
+  /* more invocations than another thread could make before having to wait for the replay */
   multicast_delegate d = echoing(&first, target, 'a', 200, 2);
   add(target, d);
   CHECK_EQ(first.calls, 201);
@@ -436,7 +436,7 @@ TEST_OF_REPLAY(replay_keeps_what_copy_has_made, 1) {
   multicast_invocation how = copying(&packed[0]);
   CHECK_EQ(multicast_invoke_with(target, &how, NULL), 1);
   CHECK_EQ(copy_count, 1);
-  CHECK(s.payload == &packed[0]); /* a direct call gets the original payload */
+  CHECK(s.payload == &packed[0]); /* a direct call receives the original payload */
   add(target, seeing(&s));
   CHECK(s.payload == &copies[0]);
   CHECK_EQ(copies[0].releases, 0);

@@ -40,8 +40,8 @@ THREAD(add_stopper, void *unused) {
   added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
-/* Invokes with 1 and 2, and then adds a delegate on another thread. The replay on that thread stops
- * inside the call with 1. */
+/* Invokes with 1 and 2, and then adds a delegate on another thread. The replay on that thread
+ * blocks inside the call with 1. */
 static pthread_t begin_replay(uint32_t replay) {
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -168,7 +168,7 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
   pthread_t thread = begin_replay(2), invoking = start_thread(invoke_hundred, &returned);
   CHECK(!gate_opens_within(&returned, A_WHILE_MS));
   CHECK_STATUS(multicast_token_remove_nowait(stopped), MULTICAST_PENDING);
-  gate_wait(&returned); /* the call itself has not returned yet */
+  gate_wait(&returned); /* the call itself has not yet returned */
   gate_open(&it.let_go);
   join_thread(thread);
   join_thread(invoking);
@@ -177,8 +177,8 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
-/* Two threads must not wait for each other. One thread is in a call of the delegate of `other` and
- * invokes `target` so often that it has to wait for the replay. In the replay, on this thread, a
+/* Two threads must not wait for each other. One thread is in a call to the delegate of `other`, and
+ * invokes `target` until it has to wait for the replay. During the replay, on this thread, a
  * delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;
@@ -326,15 +326,15 @@ TEST(replay_into_full_queue_waits_and_delays_no_removal) {
   CHECK_EQ(stats_of(how_added.queue).pending, 0);
 }
 
-/* ---- Millions of numbered events ------------------------------------------------------------- */
+/* ---- Millions of numbered invocations -------------------------------------------------------- */
 
 /* Two threads number their invocations. Every delegate must receive the numbers of each thread in
- * order and without a gap. A delegate may receive any number first, because old invocations are not
+ * order and without a gap. A delegate may start with any number, because old invocations are not
  * replayed. */
 enum { INVOKING = 2, ADDING = 2, REPLAYED = 16 };
 static struct {
   uint32_t invoked[INVOKING];
-  int left; /* threads that still invoke */
+  int left; /* threads that are still invoking */
   uint64_t delegates;
 } all;
 
@@ -409,7 +409,8 @@ static void storm(uint32_t count) {
   CHECK_OK(multicast_destroy(target));
 }
 
-/* How often each thread invokes: the environment variable MULTICAST_EVENTS, or a default. */
+/* How many times each thread invokes: the value of the environment variable MULTICAST_EVENTS, or a
+ * default. */
 static uint32_t event_count(void) {
   const char *given = getenv("MULTICAST_EVENTS");
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);
@@ -419,7 +420,7 @@ TEST(replay_gives_each_event_once_in_order_beside_threads) {
   storm(event_count());
 }
 
-/* ---- A thread that a replay has delayed ------------------------------------------------------ */
+/* ---- A thread delayed by a replay ------------------------------------------------------------ */
 
 static gate in_replay = GATE_INIT, is_over = GATE_INIT;
 

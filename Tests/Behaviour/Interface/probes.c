@@ -32,7 +32,7 @@ static void expect_end(multicast m, unsigned event, unsigned count) {
   expect("invoke__end %llx %x %x", number(m.id), event, count);
 }
 
-/* Expects the probes of one call of count_call(). A 1 stands for the measured time, which must not
+/* Expects the probes of one call to count_call(). A 1 stands for the measured time, which must not
  * be 0. */
 static void expect_call(multicast_token token, unsigned event, const char *label) {
   unsigned long long function = (uintptr_t)count_call;

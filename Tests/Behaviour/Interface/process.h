@@ -1,4 +1,4 @@
-/* Code that the tests of fork, of threads that end and of process exit share. */
+/* Code shared by the tests of fork, of ending threads and of process exit. */
 
 #ifndef PROCESS_H
 #define PROCESS_H

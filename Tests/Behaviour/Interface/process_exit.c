@@ -101,7 +101,7 @@ TEST(exit_while_other_threads_invoke_is_harmless) {
   for (int i = 0; i < 5; ++i) in_child(end_while_others_invoke, NULL);
 }
 
-/* ---- Destruction at exit, while a thread stays inside a call --------------------------------- */
+/* ---- Destruction at exit, while a thread is inside a call ------------------------------------ */
 
 #ifdef __GLIBC__ /* with musl, the library cannot know that exit() has begun */
 

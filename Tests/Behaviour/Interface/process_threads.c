@@ -91,8 +91,8 @@ FUNCTION(replace_list, replacer *r) {
   if (r->ends_thread) pthread_exit(NULL);
 }
 
-/* Replaces the list of a multicast inside a call, and returns how many bytes are allocated when the
- * thread of the call has ended. */
+/* Replaces the list of a multicast inside a call, and returns how many bytes are allocated once the
+ * call's thread has ended. */
 static int64_t bytes_held(bool ends_thread) {
   replacer r = {.ends_thread = ends_thread};
   inherited = multicast_create();
@@ -124,7 +124,7 @@ static gate in_last_word = GATE_INIT;
 static void wait_to_be_cancelled(void *context, uint32_t event, const void *payload, size_t size) {
   int previous;
   if (event == 0) return;
-  /* enable cancellation, which musl disables when a thread ends */
+  /* enable cancellation, which musl disables while a thread ends */
   CHECK_EQ(pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &previous), 0);
   gate_open(&in_last_word);
   for (;;) pause(); /* a cancellation point */

@@ -1,4 +1,5 @@
-/* Threads that queue calls or sleep in a queue, and delegates that check the received messages. */
+/* Threads that queue calls or wait in a queue, and delegates that check the messages they
+ * receive. */
 
 #ifndef PRODUCERS_H
 #define PRODUCERS_H
@@ -18,7 +19,7 @@ message read_message(const void *payload, size_t size);
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-/* A thread that invokes `count` times, with another message each time. */
+/* A thread that invokes `count` times, with a different message each time. */
 typedef struct producer {
   multicast target;
   uint32_t number, count;
@@ -45,7 +46,7 @@ multicast_delegate receiving(inbox *in);
 
 enum { ALIVE = 0x600DF00D, DEAD = 0x0BADF00D };
 
-/* The context of a delegate. It is freed as soon as the delegate's removal has returned
+/* The context of a delegate. The context is freed as soon as the delegate's removal has returned
  * MULTICAST_OK. */
 typedef struct guest {
   uint32_t magic;
@@ -61,7 +62,7 @@ void call_guest(void *context, uint32_t event, const void *payload, size_t size)
 
 /* ---- Sleepers -------------------------------------------------------------------------------- */
 
-/* A thread that waits until a queue has a call or room. */
+/* A thread that waits for a queue to have a call or room. */
 typedef struct sleeper {
   multicast_queue queue;
   multicast target;

@@ -1,5 +1,5 @@
-/* Contexts are locked on the thread that runs their queued calls, and `release` runs while the
- * library holds no lock. */
+/* Contexts are locked on the thread that runs their queued calls, and the library holds no lock
+ * while `release` runs. */
 
 #include "notes.h"
 #include "queues.h"
@@ -91,9 +91,9 @@ TEST_OF_QUEUE(queue_cancels_the_calls_of_a_context_found_dead) {
   CHECK_TEXT(figures(q), "queued 6, delivered 3, cancelled 3");
 }
 
-/* With a `max` of 0, a run makes as many calls as were waiting when it began. One of these calls is
- * not made, because its context is dead, so a call that is queued during the run takes its
- * place. */
+/* With a `max` of 0, a run makes the number of calls that were waiting when it began. One of those
+ * calls is not made, because its context is dead. In its place, the run makes a call that was
+ * queued during the run. */
 TEST(queue_run_of_all_that_wait_makes_another_for_one_found_dead) {
   counted dying;
   another more = {multicast_create(), 0};
@@ -184,13 +184,14 @@ TEST(queue_run_makes_as_many_as_asked_for_beside_dead_contexts) {
   }
 }
 
-/* ---- No lock is held ------------------------------------------------------------------------- */
+/* ---- The library holds no lock --------------------------------------------------------------- */
 
 static multicast_queue used_there;
 static multicast used_target;
 static int64_t run_there;
 
-/* Uses the queue on another thread, which would hang if the library held a lock on this thread. */
+/* Uses the queue on another thread, which would hang if the library were holding a lock on this
+ * thread. */
 static void use_queue_there(void) {
   CHECK_EQ(invoke_number(used_target, 5), 1);
   CHECK(stats_of(used_there).pending > 0);

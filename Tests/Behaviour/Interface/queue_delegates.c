@@ -1,4 +1,4 @@
-/* The delegates whose calls are queued, and the order in which these calls run. */
+/* Tests which delegates have their calls queued, and in which order these calls run. */
 
 #include "notes.h"
 #include "queues.h"

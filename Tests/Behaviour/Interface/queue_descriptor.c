@@ -1,4 +1,4 @@
-/* The descriptor of a queue is readable exactly while calls wait. */
+/* The descriptor of a queue is readable exactly while calls are waiting. */
 
 #include "notes.h"
 #include "queues.h"

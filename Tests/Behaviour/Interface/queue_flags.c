@@ -1,5 +1,5 @@
-/* With MULTICAST_LATEST only the newest call of a delegate stays in the queue. With MULTICAST_ONCE
- * a delegate has only one call. */
+/* With MULTICAST_LATEST, only the newest call of a delegate stays in the queue. With
+ * MULTICAST_ONCE, a delegate is called only once. */
 
 #include "notes.h"
 #include "queues.h"

@@ -124,10 +124,10 @@ static pthread_t begin_busy_call(int64_t *result) {
 }
 
 static void expect_nobody_running(void *unused) {
-  CHECK_OK(multicast_token_remove(busy_token)); /* the call runs in the parent only */
+  CHECK_OK(multicast_token_remove(busy_token)); /* the call runs only in the parent */
   CHECK_EQ(busy.releases, 1);
   CHECK_EQ(invoke_number(inherited_target, 7), 1);
-  /* the child does not have the thread that was running the call */
+  /* the thread that was running the call does not exist in the child */
   CHECK_EQ(multicast_queue_run(inherited, 0), 1);
   CHECK_OK(multicast_queue_destroy(inherited));
 }
@@ -262,7 +262,7 @@ static void fork_in_worker(void *context, uint32_t event, const void *payload, s
   CHECK(forked >= 0);
   if (forked == 0) {
     alarm(20);
-    /* the child does not have the worker */
+    /* the worker does not exist in the child */
     CHECK_ERROR(multicast_queue_stop(inherited), STATE);
     CHECK_EQ(stats_of(inherited).pending, 0);
     CHECK_EQ(invoke_number(inherited_target, 8), 1);
@@ -332,7 +332,7 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* The descriptor of the child is closed on exec, even if the child had to move it. */
+/* The child's descriptor is closed on exec, even if the child had to move it to another number. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;
@@ -356,7 +356,7 @@ static void find_it_readable(void *context) {
   CHECK(!is_readable(w->descriptor));
 }
 
-/* The descriptor of the child gets the old number, too, although a lower number is free. */
+/* The child's descriptor keeps the old number, although a lower number is free. */
 TEST(queue_fd_keeps_its_number_in_child_where_lower_one_is_free) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

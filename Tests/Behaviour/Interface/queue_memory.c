@@ -1,4 +1,4 @@
-/* A queue loses no call when memory runs out, and needs little stack. */
+/* A queue does not lose any calls when memory runs out, and needs little stack. */
 
 #include "allocators.h"
 #include "notes.h"
@@ -59,7 +59,7 @@ TEST(queue_of_payloads_larger_than_memory_refuses_them) {
   multicast_queue q = default_queue();
   multicast m = multicast_create();
   add_queued(m, noting('a'), q);
-  /* the sizes of these payloads are so large that computing the size of the allocation overflows */
+  /* these payloads are so large that computing the size of the allocation overflows */
   for (int i = 0; i < 100; ++i) {
     CHECK_EQ(multicast_invoke(m, 0, &byte, SIZE_MAX - (size_t)i), 0);
     CHECK_EQ(multicast_invoke(m, 0, &byte, (size_t)PTRDIFF_MAX - (size_t)i), 0);

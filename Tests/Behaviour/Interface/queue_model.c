@@ -1,4 +1,5 @@
-/* Random operations on a queue are compared with a model, which is an array. */
+/* Performs random operations on a queue and compares the results with a model, which is an
+ * array. */
 
 #include "harness.h"
 
@@ -60,8 +61,8 @@ static void model_retract(int player) {
   }
 }
 
-/* Returns the size of the payload for a number, from 4 to 100 bytes. The payload begins with the
- * number, and the other bytes are derived from it. */
+/* Returns the size of a number's payload, between 4 and 100 bytes. The payload begins with the
+ * number, and its other bytes are derived from the number. */
 static size_t size_of_number(int number) { return 4 + (size_t)(number * 7 % 97); }
 
 static void note_made(void *context, uint32_t event, const void *payload, size_t size) {
@@ -155,7 +156,7 @@ static void play(int capacity, bool drops, int steps) {
       model_retract(i);
       seat(&players[i], i, q);
     } else {
-      /* fill the queue nearly or completely; removals make gaps later */
+      /* fill the queue nearly or completely, so that later removals make gaps */
       while (model.count < capacity && any(50) > 0)
         model_queue_and_compare(players, (int)any(LATEST_FROM), ++number);
     }

@@ -1,4 +1,4 @@
-/* The options of a queue, including the name and the stack size of its thread. */
+/* Tests the options of a queue, including the name and the stack size of its thread. */
 
 #include "linux.h"
 #include "notes.h"
@@ -154,7 +154,7 @@ TEST(queue_thread_has_the_name_of_the_options) {
   looker l;
   char name[] = "telemetry";
   multicast_queue q = queue_named(name);
-  memset(name, 'x', sizeof name - 1); /* the name was copied */
+  memset(name, 'x', sizeof name - 1); /* the name has been copied */
   look(&l, q);
   CHECK_TEXT(l.name, "telemetry");
   look(&l, q); /* this worker is a new thread */
@@ -190,7 +190,7 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
 }
 
 /* The stack may be up to 2 MB larger than configured, because the system and sanitizers may enlarge
- * it. The system's default stack is larger than that, so the test would notice it. */
+ * it. The system's default stack is larger still, so the test would detect it. */
 TEST(queue_thread_has_the_stack_of_the_options) {
   static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;

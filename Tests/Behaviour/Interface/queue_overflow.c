@@ -1,4 +1,5 @@
-/* A full queue refuses the new call, drops the oldest call, or blocks the invocation. */
+/* Depending on its options, a full queue refuses the new call, drops the oldest call, or blocks the
+ * invocation. */
 
 #include "notes.h"
 #include "queues.h"
@@ -70,8 +71,8 @@ TEST(queue_that_blocks_takes_in_all_who_wait_for_room) {
 }
 
 TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
-  /* A call makes room as soon as it starts. The call in this test returns only after the blocked
-   * invocation has continued. */
+  /* A call makes room as soon as it starts. To show this, the call does not return until the
+   * blocked invocation has continued. */
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create(), other = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -90,7 +91,7 @@ TEST(queue_makes_room_for_who_is_blocked_as_a_call_begins) {
   CHECK_TEXT(figures(q), "pending 1, queued 2, delivered 1");
 }
 
-/* queue_refused.c tests the removal of a delegate whose own call is blocked. */
+/* queue_refused.c tests the removal of a delegate whose own call is waiting for room. */
 TEST(queue_unblocks_who_invokes_when_it_is_destroyed) {
   narrow n;
   sender s;
@@ -157,7 +158,8 @@ TEST(queue_refuses_instead_of_blocking_a_call_of_its_worker) {
   CHECK_TEXT(figures(r.queue), "queued 2, delivered 2, refused 1");
 }
 
-/* A delegate whose call waits for `may_return` and then invokes into a full queue, which blocks. */
+/* A delegate whose call waits for `may_return` and then blocks, because it invokes into a full
+ * queue. */
 typedef struct blocked_call {
   narrow full;
   gate entered, may_return, returned;
@@ -187,8 +189,9 @@ static void begin_blocked_call(blocked_call *c) {
   c->token = add_with(c->target, d, &ADD_OPTIONS(.release = release_blocked));
 }
 
-/* The consumer of the queue has removed the delegate, which waits for room in that queue. To avoid
- * a deadlock, either the removal was pending or the delegate's invocation was refused. */
+/* The queue's consumer has removed the delegate whose call waits for room in that queue. To avoid a
+ * deadlock, the library has either let the removal return MULTICAST_PENDING or refused the
+ * delegate's invocation. */
 static void expect_one_to_have_given_way(blocked_call *c, invoker *i, multicast_status status) {
   if (status == MULTICAST_PENDING) {
     CHECK_EQ(multicast_queue_run(c->full.queue, 1), 1);
@@ -211,7 +214,7 @@ TEST(queue_that_blocks_a_call_its_consumer_removes_does_not_hang) {
   invoke_in_background(&i, c.target);
   gate_open(&c.may_return);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call probably waits for room now */
+  CHECK(!gate_opens_within(&c.returned, A_WHILE_MS)); /* the call is probably waiting now */
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
 }
 
@@ -221,7 +224,7 @@ TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
-  /* when it opens, this thread is probably waiting */
+  /* by the time it opens, this thread is probably waiting */
   pthread_t helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
@@ -270,7 +273,7 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. When there is room for the first call, the second call needs no
+/* Two invocations are blocked. Once there is room for the first call, the second call needs no
  * additional room. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;

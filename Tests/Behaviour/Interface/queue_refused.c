@@ -1,4 +1,4 @@
-/* The calls that a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and how they are counted. */
+/* Tests which calls a full queue with MULTICAST_OVERFLOW_BLOCK refuses, and how it counts them. */
 
 #include "notes.h"
 #include "producers.h"
@@ -69,7 +69,7 @@ static void overflow_after_an_empty_run(bool has_run_calls) {
   gate_wait(&r.has_run);
   CHECK_EQ(multicast_invoke(r.target, 0, NULL, 0), 1);
   gate_open(&r.is_full);
-  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* the invocation waits for room */
+  CHECK(!gate_opens_within(&r.has_invoked, A_WHILE_MS)); /* the invocation is waiting for room */
   CHECK_EQ(multicast_queue_run(r.queue, 1), 1);
   join_thread(thread);
   CHECK_EQ(r.result, 1);
@@ -80,7 +80,7 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
-/* A run that finds only a dead context makes room, too. */
+/* A run that finds only a dead context also makes room. */
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();

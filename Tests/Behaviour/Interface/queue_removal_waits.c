@@ -168,7 +168,7 @@ TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
   removes_itself(by_unique, MULTICAST_OK);
 }
 
-/* The context of a delegate whose call removes another delegate. Two such calls on two threads
+/* The context of a delegate whose call removes another delegate. On two threads, two such calls
  * remove each other's delegate. */
 typedef struct rival {
   multicast target;

@@ -32,7 +32,7 @@ static void count_memory(void) {
   CHECK_OK(multicast_set_allocator(&allocator));
 }
 
-/* The function of a delegate whose context is the expected size. */
+/* The function of a delegate whose context is the expected payload size. */
 static void look(void *context, uint32_t event, const void *given, size_t size) {
   const unsigned char *bytes = given;
   CHECK_EQ(size, *(size_t *)context);
@@ -168,8 +168,8 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call queues the next call while it runs and still uses its payload, until all memory of the
- * reserve is in use. */
+/* Each call queues the next call while it is still running and using its own payload, until the
+ * reserve's memory is all in use. */
 static setting *nested;
 static int depth, in_memory;
 
@@ -215,8 +215,8 @@ TEST_OF_SETTING(queue_payload_is_in_the_reserve_of_the_first_queue) {
   CHECK_EQ(allocations - before, 0);
 }
 
-/* The payload is in the reserve of the first queue. When that queue is destroyed, another queue
- * still has a call with this payload. */
+/* The payload is stored in the first queue's reserve. When that queue is destroyed, another queue
+ * still holds a call with this payload. */
 TEST_OF_SETTING(queue_payload_outlives_the_queue_of_its_reserve) {
   multicast_queue second = reserving(0);
   add_queued(s->m, looking(&s->size), second);

@@ -1,5 +1,5 @@
-/* A queue that blocks when it is full knows which thread makes room. These tests change that
- * thread. */
+/* A queue that blocks when it is full records which thread makes room. In these tests, another
+ * thread takes over that role. */
 
 #include "queues.h"
 
@@ -7,8 +7,8 @@
 
 typedef enum variation { NOTHING, STOPS_IT, REMOVES_WHO_BLOCKS } variation;
 
-/* A queue with room for one call. A thread other than the worker runs it, and then a worker is
- * started. */
+/* A queue with room for one call. The test's own thread runs the queue, and a worker is started
+ * during that run. */
 typedef struct takeover {
   multicast_queue queue;
   multicast queued, direct;
@@ -153,7 +153,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   invoke_in_background(&t.other, t.direct);
   gate_wait(&t.begins);
   pause_ms(A_WHILE_MS);
-  /* the thread opens the gate while the removal sleeps */
+  /* the thread opens the gate while the removal is sleeping */
   pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
   /* OK if the call was refused */
@@ -180,7 +180,7 @@ TEST(removal_wakes_when_a_thread_ends_with_interest) {
   remove_while_it_ends(end_with_a_last_word, lose_listeners_at_the_end);
 }
 
-/* ---- A queue that reuses the slot of one that was destroyed inside its own call -------------- */
+/* ---- A queue in the slot of a queue that was destroyed inside its own call ------------------- */
 
 enum { END_THREAD = 1, START_WORKER, COUNT };
 
@@ -239,7 +239,7 @@ THREAD(invoke_in_crowd, crowd *c) {
   ADD(c->returned, 1);
 }
 
-/* Only the runs of this thread can wake the blocked threads, since nothing else happens in the
+/* Only this thread's runs can wake the blocked threads, since nothing else is going on in the
  * process. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   for (uint32_t round = 0; round < 30; ++round) {

@@ -1,5 +1,5 @@
-/* Calls run on the thread that runs the queue. They run on one thread at a time, even when runs are
- * nested. */
+/* Queued calls run on the thread that runs the queue. They run on only one thread at a time, even
+ * if runs are nested. */
 
 #include "notes.h"
 #include "queues.h"
@@ -142,7 +142,8 @@ TEST_OF_MULTICAST(queue_run_by_second_thread_is_state_after_a_nested_run) {
   CHECK_EQ(n.nested, 1);
   CHECK_ERROR(multicast_queue_run(n.queue, 0), STATE);
   CHECK_EQ(LOAD(n.calls), 2);
-  /* A worker does not make the next call before the current call has returned, either. */
+  /* Like any other thread, a worker does not make the next call until the current call has
+   * returned. */
   CHECK_OK(multicast_queue_start(n.queue));
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(n.calls), 2);

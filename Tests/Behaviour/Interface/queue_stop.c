@@ -29,7 +29,7 @@ TEST_OF_QUEUE(queue_stop_lets_the_call_finish_and_keeps_the_rest) {
   gate_wait(&b.entered);
   r.thread = start_thread(remove_in_thread, &r);
   CHECK(!gate_opens_within(&r.returned, A_WHILE_MS));
-  /* a queue that is stopping still counts as started */
+  /* a stopping queue still counts as started */
   EVENTUALLY(multicast_queue_start(q) == MULTICAST_ERROR_STATE);
   gate_open(&b.let_go);
   join_thread(r.thread);
@@ -104,8 +104,9 @@ TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
   CHECK_EQ(run_finished(&c.run) + multicast_queue_run(c.r.queue, 0), 3);
 }
 
-/* Two threads would wait for each other. The worker is in a call that removes a delegate. Another
- * thread is in a call of this delegate, which stops or destroys the queue. */
+/* Two threads that would wait for each other if none of them gave up. The worker is in a call that
+ * removes a delegate. Another thread is in a call to that delegate, and the call stops or destroys
+ * the queue. */
 typedef struct standoff {
   multicast_queue queue;
   multicast_token direct_token;

@@ -1,4 +1,4 @@
-/* Queues are destroyed, started and stopped while other threads use them. */
+/* Queues are destroyed, started and stopped while other threads are using them. */
 
 #include "producers.h"
 #include "queues.h"
@@ -25,7 +25,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     if (round % 5 > 0) pause_ms(round % 5);
     if (!has_worker && round % 2 == 0) CHECK(multicast_queue_run(q, 0) >= 0);
     CHECK_OK(multicast_queue_destroy(q));
-    /* from now on, a call would fail, because it checks this value */
+    /* from now on, calls would fail, because they check this value */
     CHECK_EQ(LOAD(g.magic), DEAD);
     CHECK_EQ(LOAD(guests_released), 1);
     CHECK_EQ(multicast_count(m), 0);

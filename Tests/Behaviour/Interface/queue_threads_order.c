@@ -1,4 +1,4 @@
-/* The calls of each producer keep their order, and none is lost. */
+/* Each producer's calls keep their order, and none of them is lost. */
 
 #include "producers.h"
 #include "queues.h"
@@ -78,9 +78,9 @@ TEST(queue_keeps_order_of_each_producer_when_runner_changes) {
   keeps_order(3, 2000, 64, BY_TURNS);
 }
 
-/* ---- Calls that pass from worker to worker --------------------------------------------------- */
+/* ---- Calls passed from worker to worker ------------------------------------------------------ */
 
-/* The context of a delegate whose calls queue a call to the next queue, which has another
+/* The context of a delegate whose calls append a call to the next queue, which has a different
  * worker. */
 typedef struct relay {
   multicast next;
@@ -114,8 +114,8 @@ TEST(queue_calls_pass_from_worker_to_worker) {
 }
 
 /* The context of a delegate in one of two blocking queues. The worker of each queue appends calls
- * to the other queue. If both queues are full, the workers would wait for each other, so one of the
- * calls must be refused. */
+ * to the other queue. If both queues were full, the workers would wait for each other, so one of
+ * the calls must be refused. */
 typedef struct pingpong {
   multicast other;
   uint32_t made, accepted;
@@ -143,8 +143,8 @@ TEST(queue_workers_that_fill_each_others_queues_do_not_hang) {
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 2; ++i) CHECK(multicast_invoke(m[i], 4, &round, sizeof round) >= 0);
   }
-  /* The other worker may be waiting for room in the queue that is stopped first, so the stop may be
-   * pending. */
+  /* The other worker may be waiting for room in the queue that is stopped first, so stopping that
+   * queue may return MULTICAST_PENDING. */
   for (int i = 0; i < 2; ++i) {
     multicast_status status = multicast_queue_stop(q[i]);
     if (status != MULTICAST_PENDING) CHECK_OK(status);
@@ -161,7 +161,7 @@ typedef struct rivals {
   multicast target;
   multicast_queue queue;
   int inside; /* the number of threads that are inside a call */
-  int together; /* how often more than one thread was inside a call */
+  int together; /* how many times more than one thread was inside a call */
   int calls;
 } rivals;
 

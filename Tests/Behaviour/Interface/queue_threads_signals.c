@@ -1,5 +1,5 @@
-/* Waits in a queue continue after signals and cancellation. A thread with a pending cancellation
- * leaves no lock held. */
+/* Waits in a queue continue despite signals and cancellation. A thread with a pending cancellation
+ * does not leave a lock held. */
 
 #include "producers.h"
 #include "queues.h"

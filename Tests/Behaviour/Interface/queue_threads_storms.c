@@ -209,7 +209,7 @@ static void use_queue_in_child(void *unused) {
   unsigned char bytes[100];
   int calls = 0;
   CHECK_EQ(stats_of(inherited).pending, 0);
-  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* this process does not have the worker */
+  CHECK_EQ(multicast_queue_run(inherited, 0), 0); /* the worker does not exist in this process */
   CHECK_ERROR(multicast_queue_stop(inherited), STATE);
   multicast_token token = add_queued(inherited_target, counter(&calls), inherited);
   inherited_inbox->inside = 0; /* the parent's worker may have been inside a call */
@@ -246,7 +246,7 @@ static void forks_at_any_moment(multicast_overflow overflow) {
   int i;
 #if defined(__SANITIZE_ADDRESS__)
   /* Use payloads that fit into the queue without an allocation, because the address sanitizer's
-   * allocator cannot be used in a child that was forked during an allocation. */
+   * allocator cannot be used in a child that has been forked during an allocation. */
   largest = 32;
 #endif
   inherited = queue_with(32, overflow);

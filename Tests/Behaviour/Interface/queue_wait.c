@@ -1,4 +1,5 @@
-/* A wait for a queue ends as soon as a call waits or the queue is destroyed. */
+/* A thread that waits for a queue continues as soon as a call is waiting or the queue is
+ * destroyed. */
 
 #include "notes.h"
 #include "queues.h"
@@ -19,7 +20,7 @@ TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
   const moment begin = this_moment();
   int round;
-  /* so often that a new second of the clock begins during one of the waits */
+  /* often enough for a new second of the clock to begin during one of the waits */
   for (round = 0; round < 4; ++round) {
     CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }

@@ -1,5 +1,6 @@
-/* With the `wake` function of a queue, the library notifies an event loop that calls are waiting.
- * It holds no lock when it calls the function, and never calls it after the queue was destroyed. */
+/* Through a queue's `wake` function, the library notifies an event loop that calls are waiting. The
+ * library holds no lock when it calls the function, and never calls it after the queue has been
+ * destroyed. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -182,7 +183,7 @@ TEST(queue_wake_is_not_called_without_need) {
   CHECK_EQ(multicast_invoke(latest, 0, NULL, 0), 1); /* replaces the waiting call */
   expect_wakes(&w, 2);
   CHECK_EQ(multicast_remove_all(latest), 1);
-  /* no new wake, because the queue has not been run since the last wake */
+  /* `wake` is not called again, because the queue has not been run since the last wake */
   CHECK_EQ(multicast_invoke(w.target, 0, NULL, 0), 1);
   expect_wakes(&w, 2);
   CHECK_OK(multicast_queue_destroy(w.queue)); /* while a call is waiting */
@@ -197,8 +198,8 @@ TEST(queue_wake_is_not_called_when_a_call_drops_the_oldest) {
   expect_wakes(&w, 1);
 }
 
-/* A queued call may run another event loop. The library must wake that loop for each new call, even
- * if other calls have been waiting all the time. */
+/* A queued call may run another event loop. The library must wake that event loop for each new
+ * call, even if other calls have been waiting the whole time. */
 static int wakes_inside;
 
 FUNCTION(invoke_and_count_wakes, woken *w) {
@@ -272,7 +273,7 @@ TEST_OF_WAKE(queue_wake_may_run_the_queue) {
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 1);
   CHECK_EQ(calls, 1);
-  CHECK_EQ(w->depth, 0); /* `wake` runs outside of all calls */
+  CHECK_EQ(w->depth, 0); /* `wake` runs outside all calls */
   CHECK_EQ(w->current.id, 0);
 }
 
@@ -459,7 +460,7 @@ TEST(queue_destroy_waits_for_a_wake_on_another_thread) {
     CHECK(!gate_opens_within(&d.returned, A_WHILE_MS));
     CHECK(!multicast_queue_is_valid(w.queue));
     destroy_in_background(&second, &w);
-    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* the second caller waits, too */
+    CHECK(!gate_opens_within(&second.returned, A_WHILE_MS)); /* the second caller also waits */
     gate_open(&w.let_go);
     join_thread(d.thread);
     join_thread(second.thread);
@@ -486,8 +487,8 @@ TEST(queue_destroy_within_a_time_does_not_wait_longer_for_a_wake) {
   }
 }
 
-/* The thread that destroys the queue is in a call of a delegate. The thread inside `wake` removes
- * that delegate and waits for the call. */
+/* The thread that destroys the queue is in a call to a delegate. The thread inside `wake` is
+ * removing that delegate and waiting for the call. */
 static woken *pending_woken;
 static multicast_status pending_status;
 
@@ -559,7 +560,7 @@ TEST(removal_does_not_wait_for_a_wake) {
   CHECK_EQ(invoke_finished(&i), 1);
 }
 
-/* ---- No call of `wake` after the destruction ------------------------------------------------- */
+/* ---- No call to `wake` after the destruction ------------------------------------------------- */
 
 typedef struct poisoned {
   uint32_t magic;
@@ -604,7 +605,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
     if (i % 50 == 0) pause_ms(1);
     if (i % 3 > 0) multicast_queue_run(q, (size_t)i % 3);
     CHECK_OK(multicast_queue_destroy(q));
-    /* this write is not atomic, so that the thread sanitizer detects a late call of `wake` */
+    /* this write is not atomic, so that the thread sanitizer detects a late call to `wake` */
     contexts[i].magic = IS_GONE;
     wakes += contexts[i].wakes;
   }
@@ -613,7 +614,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   CHECK(wakes > 0);
 }
 
-/* No call is left behind if an event loop always sleeps until `wake` is called. */
+/* An event loop that always sleeps until `wake` is called leaves no calls behind. */
 static pthread_mutex_t loop_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
 static bool is_woken;

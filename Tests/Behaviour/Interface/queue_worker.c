@@ -1,4 +1,4 @@
-/* The worker of a queue is a thread of the library that makes the queued calls one after the
+/* A queue's worker is a thread that the library creates to make the queued calls one after the
  * other. */
 
 #include "linux.h"
@@ -12,8 +12,8 @@
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-/* The context of a delegate that counts its calls, expects that they do not overlap, and records on
- * which threads they run. */
+/* The context of a delegate that counts its calls, expects them not to overlap, and records the
+ * threads on which they run. */
 typedef struct observer {
   int calls, inside;
   pthread_t on;
@@ -117,7 +117,7 @@ TEST_OF_QUEUE(queue_may_be_started_again_and_again) {
     CHECK_EQ(invoke_number(m, i), 1);
     if (i % 2 == 0) EVENTUALLY(LOAD(o.calls) == i);
     CHECK_OK(multicast_queue_stop(q));
-    multicast_queue_run(q, 0); /* makes the call if the worker has not made it */
+    multicast_queue_run(q, 0); /* makes the call if the worker has not yet made it */
     CHECK_EQ(LOAD(o.calls), i);
   }
 }
@@ -126,7 +126,7 @@ static multicast_queue started_inside;
 static int64_t start_result;
 
 FUNCTION(start_in_a_call, observer *o) {
-  ADD(o->inside, 1); /* a concurrent call on the worker would notice this */
+  ADD(o->inside, 1); /* a concurrent call on the worker would detect this */
   start_result = multicast_queue_start(started_inside);
   pause_ms(A_WHILE_MS);
   ADD(o->inside, -1);
@@ -191,7 +191,7 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     if (i == 10) before = allocated_bytes;
   }
   EVENTUALLY(count_threads() < 10); /* this thread and threads of a sanitizer remain */
-  /* Several workers with thread records may have existed at the same time. */
+  /* Several workers with thread records may have been alive at the same time. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
@@ -234,6 +234,6 @@ static void start_without_threads(void *unused) {
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
   needs_kernel("a filter of system calls");
-  /* use a child, because a sanitizer needs to start threads when this process ends */
+  /* use a child, because a sanitizer has to start threads when this process exits */
   in_child(start_without_threads, NULL);
 }

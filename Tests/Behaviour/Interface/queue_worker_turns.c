@@ -1,5 +1,5 @@
-/* A worker that is started while another thread runs the queue takes its turn after that thread,
- * even if that thread has ended. */
+/* If a worker is started while another thread is running the queue, the worker takes over after
+ * that thread, even if that thread has ended. */
 
 #include "harness.h"
 

@@ -26,7 +26,7 @@ void fill_narrow(narrow *n, const multicast_add_options *more);
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
 
-/* Returns the statistics that are not zero, except `highest`, as in "pending 1, queued 3,
+/* Returns all statistics that are not zero, except for `highest`, as in "pending 1, queued 3,
  * delivered 2". */
 const char *figures(multicast_queue q);
 
@@ -53,7 +53,7 @@ void *run_on_a_new_thread(void *argument);
 typedef struct requeuer {
   multicast target;
   multicast_queue queue;
-  int left;       /* how often the calls will queue another call */
+  int left;       /* how many times the calls will queue another call */
   int made;
   int64_t nested; /* the sum of the results of the runs inside its calls */
 } requeuer;
@@ -62,12 +62,12 @@ void begin_requeuing(requeuer *r, multicast_function function, int left);
 /* A delegate function. Calls with odd numbers make the next call in a nested run. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* add_destroyer() adds a delegate to the queue `doomed`. The call of this delegate destroys the
- * queue and notes "d". The releases of the delegate are counted. */
+/* add_destroyer() adds a delegate to the queue `doomed`. The delegate's call destroys the queue and
+ * notes "d". The delegate's releases are counted. */
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 
-/* A visitor that calls each delegate. The contexts of the delegates must point to ints. */
+/* A visitor that calls each delegate. The delegates' contexts must point to ints. */
 bool visit_all(void *context, const multicast_delegate *delegate);
 
 #endif

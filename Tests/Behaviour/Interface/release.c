@@ -1,4 +1,4 @@
-/* `release` runs exactly once for each add. */
+/* For each add, `release` runs exactly once. */
 
 #include "harness.h"
 
@@ -92,7 +92,7 @@ TEST_OF_MULTICAST(release_is_not_put_off_by_another_delegate_that_runs) {
   add_with(m, counter(&releases), &ADD_OPTIONS(.release = count_release));
   begin_blocked(&b, m);
   CHECK_OK(multicast_remove(m, counter(&releases)));
-  CHECK_EQ(LOAD(releases), 1); /* the delegate was released although the invocation still runs */
+  CHECK_EQ(LOAD(releases), 1); /* released although the invocation is still running */
   end_blocked(&b);
   CHECK_EQ(LOAD(releases), 1);
 }
@@ -165,8 +165,8 @@ static void call_contested(void *context, uint32_t event, const void *payload, s
 static void release_contested(void *context) { ADD(((contested *)context)->releases, 1); }
 
 TEST(release_runs_exactly_once_whoever_wins) {
-  /* This thread removes each delegate while two other threads call it. Every second delegate is
-   * added with MULTICAST_ONCE. */
+  /* This thread removes each delegate while two other threads are calling it. Every second delegate
+   * is added with MULTICAST_ONCE. */
   enum { ROUNDS = 300 };
   static contested all[ROUNDS];
   multicast_add_options options = ADD_OPTIONS(.release = release_contested);
@@ -190,7 +190,7 @@ TEST(release_runs_exactly_once_whoever_wins) {
 
 /* ---- The current token ----------------------------------------------------------------------- */
 
-/* The context of a delegate that may be removed during its call. In that case `release` runs when
+/* The context of a delegate that may be removed during its call, in which case `release` runs once
  * the call has ended. */
 typedef struct last_call {
   multicast_token own, in_call, in_release;

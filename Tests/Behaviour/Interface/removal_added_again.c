@@ -1,5 +1,5 @@
-/* Removing a delegate also waits for calls of an earlier, equal registration, since both share
- * the context. */
+/* Removing a delegate also waits for calls of an earlier, equal registration, since the two
+ * registrations share the context. */
 
 #include "removals.h"
 
@@ -45,7 +45,7 @@ TEST(remove_of_one_added_again_inside_its_own_call_is_pending) {
 }
 
 /* The removed delegate is no longer in the current list, but only in an old list that the
- * invocation still reads. */
+ * invocation is still reading. */
 TEST(remove_waits_for_a_call_in_a_list_that_was_replaced) {
   blocker b = BLOCKER_INIT;
   removal r;

@@ -1,5 +1,5 @@
-/* Several removals of the same registration, several threads that remove, and removals of several
- * registrations. */
+/* Tests repeated removals of the same registration, removals on several threads, and removals of
+ * several registrations. */
 
 #include "removals.h"
 
@@ -97,8 +97,8 @@ TEST(remove_by_two_threads_at_once_succeeds_for_one) {
   CHECK_EQ(LOAD(c.b.releases), 1);
 }
 
-/* A MULTICAST_ONCE delegate is removed when its call begins. A second removal of this delegate
- * waits for the call, but not for the release. */
+/* The library removes a MULTICAST_ONCE delegate when its call begins. A second removal of that
+ * delegate waits for the call, but not for the release. */
 static multicast_token once_token, crossing_token;
 static gate once_entered = GATE_INIT, crossing_entered = GATE_INIT, crossing_waits = GATE_INIT;
 static int64_t in_release = INT64_MIN, in_crossing = INT64_MIN;
@@ -194,8 +194,8 @@ static void start_event_invoker(event_invoker *i, multicast m, uint32_t event) {
 }
 
 TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
-  /* Three delegates are being called on other threads and one on this thread, and three delegates
-   * are idle. Each of them is released once. */
+  /* Three delegates are being called on other threads, one is being called on this thread, and
+   * three are idle. Each of these delegates is released once. */
   enum { RUNNING = 3, IDLE = 3 };
   blocker running[RUNNING];
   event_invoker invokers[RUNNING], sweeping;
@@ -232,7 +232,7 @@ TEST(remove_all_in_a_call_waits_for_others_and_leaves_its_own) {
     start_event_invoker(&sweeping, m, 1);
     gate_open(&s.may_sweep);
     pause_ms(A_WHILE_MS);
-    /* the running calls do not delay these releases */
+    /* the running calls have not delayed these releases */
     for (int i = 0; i < IDLE; ++i) CHECK_EQ(LOAD(idle[i]), 1);
     for (int i = 0; i < RUNNING; ++i) {
       CHECK_EQ(LOAD(running[i].releases), 0);

@@ -1,5 +1,5 @@
-/* Inside a call that it would have to wait for, a removal returns MULTICAST_PENDING and never
- * MULTICAST_OK. */
+/* A removal inside the very call that it would have to wait for returns MULTICAST_PENDING, and
+ * never MULTICAST_OK. */
 
 #include "removals.h"
 
@@ -38,7 +38,7 @@ TEST(remove_many_in_its_own_call_counts_it) { own_call(by_many, 1 - 1); }
 FUNCTION(nest_and_remove, own_removal *o) {
   if (event < 3) {
     CHECK_EQ(multicast_invoke(o->r.target, event + 1, NULL, 0), 1);
-    o->releases_inside += o->releases; /* the outer calls have not returned yet */
+    o->releases_inside += o->releases; /* the outer calls have not yet returned */
   } else {
     o->result = multicast_token_remove(o->r.token);
   }
@@ -78,8 +78,8 @@ static bool on_visit(void *context, const multicast_delegate *delegate) {
   return true;
 }
 
-/* Destroys the multicast in a call of one of its delegates, for each kind of call. With
- * `removes_first`, the call removes the delegate before that. */
+/* Destroys the multicast in a call to one of its delegates, for each kind of call. With
+ * `removes_first`, the call removes the delegate first. */
 static void check_destroy(uint32_t flags, bool removes_first, bool has_others) {
   int others = 0;
   for (int way = 0; way < 4; ++way) {

@@ -1,16 +1,17 @@
-/* Removals with a timeout, removals that do not wait, and waits that continue after signals. */
+/* Tests removals with a timeout, removals that do not wait, and waits that continue after
+ * signals. */
 
 #include "removals.h"
 
 #include <signal.h>
 
-/* A waiting thread sleeps instead of polling, so it uses hardly any processor time. */
+/* A waiting thread sleeps instead of polling, so that it uses hardly any processor time. */
 TEST(token_remove_within_sleeps_until_its_time_is_up) {
   running_call c;
   int round;
   begin_running_call(&c, by_token);
   moment begin = this_moment();
-  /* so often that a new second of the clock begins during one of the waits */
+  /* often enough for a new second of the clock to begin during one of the waits */
   for (round = 0; round < 4; ++round) {
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
     CHECK_ERROR(status, TIMEOUT);

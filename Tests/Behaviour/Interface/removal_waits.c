@@ -1,4 +1,4 @@
-/* A removal waits for running calls of the removed delegate and for nothing else. */
+/* A removal waits for the running calls of the removed delegate, and for nothing else. */
 
 #include "removals.h"
 
@@ -98,7 +98,7 @@ THREAD(invoke_until_over, void *unused) {
 }
 
 TEST(remove_returns_while_others_keep_invoking) {
-  /* A removal that waited until no thread invoked the multicast would hang. */
+  /* If a removal waited until no thread is invoking the multicast, it would hang. */
   static int calls[200];
   pthread_t threads[2];
   busy = multicast_create();

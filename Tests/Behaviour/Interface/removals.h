@@ -1,4 +1,4 @@
-/* All ways to remove a registration, and removals on another thread. */
+/* Every way to remove a registration, and removals on another thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
@@ -8,7 +8,7 @@
 
 /* ---- Ways to remove -------------------------------------------------------------------------- */
 
-/* One registration, and one way to remove it. */
+/* A registration, and a way to remove it. */
 typedef struct removal removal;
 struct removal {
   int64_t (*remove)(removal *);
@@ -24,8 +24,8 @@ struct removal {
   pthread_t thread;
 };
 
-/* Each function removes the registration in one way. All return MULTICAST_OK or an error status:
- * where the library returns the number of removed delegates, they subtract one. */
+/* Each function removes the registration in one way. All of them return MULTICAST_OK or an error
+ * status. If the library returns the number of removed delegates, they subtract one. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);
@@ -49,10 +49,10 @@ void add_removable(removal *r, multicast_delegate d, multicast_queue q, void (*r
  * multicast. */
 void prepare_removal(removal *r, multicast target, blocker *b, int64_t (*remove)(removal *));
 
-/* The body of a thread that makes a removal. */
+/* The body of a thread that performs a removal. */
 void *remove_in_thread(void *argument);
 
-/* Makes a removal on another thread while `b` is being called. Expects the removal to wait until
+/* Performs a removal on another thread while `b` is being called. Expects the removal to wait until
  * the call has returned, and to return `result`. */
 void expect_to_wait(removal *r, int64_t result);
 
@@ -66,7 +66,7 @@ typedef struct running_call {
 } running_call;
 void begin_running_call(running_call *c, int64_t (*remove)(removal *));
 
-/* The removal of a delegate with a queue, in which one call runs and two more wait. */
+/* The removal of a delegate with a queue, in which one call is running and two more are waiting. */
 typedef struct queued_call {
   blocker b;
   runner run;
@@ -87,8 +87,8 @@ void release_itself(void *context);
 
 /* ---- Contexts that are freed after the removal ----------------------------------------------- */
 
-/* A context that no call may use once the delegate was removed. `alive` is not atomic, so that the
- * thread sanitizer reports a call that races with the removal. */
+/* A context that no call may use once the delegate has been removed. `alive` is not atomic, so that
+ * the thread sanitizer reports a call that races with the removal. */
 typedef struct guarded {
   uint32_t alive;
 } guarded;

@@ -1,5 +1,5 @@
-/* Removals of all registrations of a delegate, and removals that wait for calls of an equal
- * delegate that was removed before. */
+/* Tests removals of all registrations of a delegate, and removals that wait for calls to an equal
+ * delegate removed earlier. */
 
 #include "removals.h"
 
@@ -19,7 +19,7 @@ TEST_OF_MULTICAST(remove_every_removes_all_equal_registrations_and_no_other) {
   add(m, counter(&others));
   add_with_priority(m, d, 7);
   CHECK_OK(multicast_remove_every(m, d));
-  CHECK_EQ(calls, 3); /* all three registrations were released */
+  CHECK_EQ(calls, 3); /* all three registrations have been released */
   CHECK(!multicast_contains(m, d));
   CHECK(multicast_contains(m, same_context));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
@@ -84,15 +84,15 @@ TEST(remove_every_inside_a_call_of_one_is_pending) {
   /* the call also removes the other registration */
   CHECK_EQ(multicast_invoke(o.r.target, 0, NULL, 0), 1);
   CHECK_STATUS(o.result, MULTICAST_PENDING);
-  CHECK_EQ(o.releases_inside, 1); /* inside the call, only the idle registration was released */
+  CHECK_EQ(o.releases_inside, 1); /* so far, only the idle registration has been released */
   CHECK_EQ(o.releases, 2);
   CHECK_EQ(multicast_count(o.r.target), 0);
 }
 
-/* ---- An equal delegate that was removed before ----------------------------------------------- */
+/* ---- An equal delegate that was removed earlier ---------------------------------------------- */
 
-/* Removes a registration during its call and adds an equal delegate, and returns while that call
- * still runs. */
+/* Removes a registration during its call, adds an equal delegate, and returns while the call is
+ * still running. */
 static multicast_token begin_equal(running_call *c, int64_t (*remove)(removal *)) {
   begin_running_call(c, remove);
   CHECK_STATUS(multicast_token_remove_nowait(c->r.token), MULTICAST_PENDING);

@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-/* The output of one call. */
+/* The output of a single call. */
 typedef struct report {
   char text[1 << 16];
   size_t length;
@@ -28,8 +28,8 @@ bool has_line(const char *text, const char *line);
 /* Like has_line(), with a format of printf(). Fails the test if no line matches. */
 __attribute__((format(printf, 2, 3))) void expect_line(const char *text, const char *format, ...);
 
-/* Return patterns for expect_line(): the system's number of the calling thread, and the address of
- * a function that no library exports. */
+/* Return patterns for expect_line(), which match the system's number of the calling thread, and the
+ * address of a function that no library exports. */
 const char *own_number(void);
 const char *some_place(void);
 

@@ -1,5 +1,5 @@
-/* If a thread is ending a queue, lifetime, broadcaster or multicast, a second caller waits for the
- * same calls as that thread. */
+/* While one thread is ending a queue, lifetime, broadcaster or multicast, a second caller waits for
+ * the same calls as that thread. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -36,7 +36,7 @@ enum { ENDERS = sizeof enders / sizeof *enders };
 
 static const blocker fresh_blocker = BLOCKER_INIT;
 
-/* Registers an observer with a lifetime, and with a queue if the test ends a queue. */
+/* Registers an observer with a lifetime, and also with a queue if the test ends a queue. */
 static void begin_with(ended *e, ender *end, multicast_delegate d, void (*release)(void *)) {
   memset(e, 0, sizeof *e);
   e->end = end;
@@ -144,7 +144,7 @@ TEST(second_callers_are_timeout_while_the_first_waits) {
   }
 }
 
-/* ---- Second callers wait for release functions, too ------------------------------------------ */
+/* ---- Second callers also wait for release functions ------------------------------------------ */
 
 typedef struct slow {
   gate begun, may_return;
@@ -185,7 +185,7 @@ TEST(second_broadcaster_destroy_waits_for_releases_of_first) {
   second_waits_for_release(end_broadcaster);
 }
 
-/* ---- A second caller that the first one waits for -------------------------------------------- */
+/* ---- A second caller that the first caller is waiting for ------------------------------------ */
 
 typedef struct inside {
   ended e;
@@ -256,7 +256,8 @@ THREAD(end_at_once, race *r) {
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
   multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
-  /* If this returns MULTICAST_OK, no call uses the context any more, whichever thread was first. */
+  /* If this returns MULTICAST_OK, no call is using the context any more, whichever thread was
+   * first. */
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
   } else {
@@ -296,7 +297,7 @@ TEST(one_of_several_ends_at_once_is_ok_and_all_have_waited) {
 
 static void end_in_child(void *argument) {
   ended *e = argument;
-  /* The child does not have the thread that is ending the object in the parent. */
+  /* The thread that is ending the object in the parent does not exist in the child. */
   CHECK_ERROR(e->end(e, MULTICAST_FOREVER), INVALID_HANDLE);
   CHECK(!multicast_is_valid(e->target) || e->end == end_lifetime || e->end == end_queue);
 }

@@ -1,5 +1,5 @@
-/* In every callback, the stack can be unwound through the library to `main`. Debuggers, profilers,
- * sanitizers and backtrace() use the same unwind tables. */
+/* From every callback, the stack can be unwound through the library to `main`. Debuggers,
+ * profilers, sanitizers and backtrace() use the same unwind tables. */
 
 #include "callbacks.h"
 

@@ -1,5 +1,5 @@
-/* If the system refuses a request of the library, the program receives a status and nothing
- * changes. */
+/* If the system refuses one of the library's requests, the program receives an error status and
+ * nothing changes. */
 
 #include "threads.h"
 
@@ -58,8 +58,8 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   check_that_all_works();
 }
 
-/* A program must not close the queue's descriptor. Even if it does, the library leaves errno
- * unchanged. */
+/* A program must not close the queue's descriptor. If it does so anyway, the library still leaves
+ * errno unchanged. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -158,8 +158,8 @@ TEST(lifetime_end_does_not_wait_for_removals_without_barrier) {
   CHECK_EQ(of.releases, 0);
 }
 
-/* Returns the multicast of a name with one observer, which two threads have invoked. After that,
- * makes the kernel refuse the barrier. */
+/* Makes two threads invoke the multicast of a name with one observer, makes the kernel refuse the
+ * barrier from then on, and returns the multicast. */
 static multicast begin_name(multicast_broadcaster b, int *calls) {
   CHECK_OK(multicast_broadcaster_register(b, "name", counter(calls), NULL, NULL));
   multicast m = multicast_broadcaster_multicast(b, "name");

@@ -8,14 +8,14 @@
 /* A closed gate. To close a gate again, a test overwrites it with a copy of this gate. */
 extern const gate shut;
 
-/* The body of a thread that waits for A_WHILE_MS and then opens the gate `to_open`. */
+/* The body of a thread that pauses for A_WHILE_MS and then opens the gate `to_open`. */
 void *open_after_a_while(void *to_open);
 
 /* Invokes on this thread and on another thread, so that later removals need the heavy fence. */
 void let_two_threads_invoke(multicast m);
 
-/* Returns `size`, or the minimum size of a stack if that is larger, as on arm64 with glibc, where
- * it is 128 KB. */
+/* Returns `size`, or the minimum stack size if that is larger, as on arm64 with glibc, where the
+ * minimum is 128 KB. */
 size_t stack_of(size_t size);
 
 /* Runs a body on a thread with a stack of 64 KB, and waits for that thread. */
@@ -25,7 +25,7 @@ int count_threads(void);
 
 uint64_t now_ns(void);
 
-/* The time when a wait of this thread begins. */
+/* The time at which a wait of this thread begins. */
 typedef struct moment {
   uint64_t time_ns;
   uint64_t processor_ns; /* processor time used by this thread */
@@ -33,8 +33,8 @@ typedef struct moment {
 
 moment this_moment(void);
 
-/* Fails the test if this thread was busy for half of the time since the given moment, because a
- * thread that sleeps instead of polling is hardly ever busy. */
+/* Fails the test if this thread has been busy for half of the time since the given moment. A thread
+ * that sleeps instead of polling is hardly ever busy. */
 void expect_to_have_slept(moment since);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tests with more concurrent threads than a block of thread records has room for. */
+/* Tests with more concurrent threads than fit into one block of thread records. */
 
 #include "process.h"
 #include "threads.h"
@@ -72,9 +72,9 @@ TEST(removal_of_many_finds_which_of_them_many_threads_call) {
   CHECK_OK(multicast_destroy(c.target));
 }
 
-/* Many threads end, and as many new threads reuse their records, beginning with the first block.
- * One more thread then receives a record in a later block that had no owners for a while. The
- * removal must find its call. */
+/* Many threads end, and the same number of new threads reuse their records, beginning with the
+ * first block. One more thread then receives a record in a later block, which has had no owners for
+ * a while. The removal must find that thread's call. */
 TEST_OF_MULTICAST(removal_finds_call_on_thread_that_came_after_many_had_ended) {
   static crowd earlier, others;
   blocker b = BLOCKER_INIT;

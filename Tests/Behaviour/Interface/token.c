@@ -59,7 +59,7 @@ TEST_OF_MULTICAST(pause_leaves_out_and_resume_takes_in_again) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_OK(multicast_token_resume(token));
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 3);
-  CHECK_TEXT(text, "acabc"); /* the delegate is called in its old position again */
+  CHECK_TEXT(text, "acabc"); /* the delegate is again called in its old position */
 }
 
 TEST_OF_MULTICAST(pause_twice_is_as_once) {
@@ -185,14 +185,14 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
 /* ---- The token is written before the first call ---------------------------------------------- */
 
 /* The token is written to a page that is read-only at first, so that the write traps. The signal
- * handler waits until another thread has invoked, and makes the page writable. */
+ * handler waits until another thread has invoked the multicast, and makes the page writable. */
 static void *guarded_page;
 static multicast guarded_target;
 static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* After this, more than one thread has invoked the multicast. */
+  /* From now on, the multicast counts as invoked by more than one thread. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);

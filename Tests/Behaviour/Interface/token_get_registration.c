@@ -31,8 +31,8 @@ TEST_OF_MULTICAST(token_get_of_a_plain_registration_has_the_defaults) {
   CHECK_EQ(r.queue.id, 0);
 }
 
-/* Tests each option separately, because a registration stores only options that differ from their
- * defaults. */
+/* Tests each option separately, because a registration stores only the options that differ from
+ * their defaults. */
 TEST_OF_MULTICAST(token_get_has_each_option_on_its_own) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_queue queue = create_queue();

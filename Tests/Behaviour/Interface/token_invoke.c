@@ -7,7 +7,7 @@
 
 static int64_t invoke_token(multicast_token t) { return multicast_token_invoke(t, 0, NULL, 0); }
 
-/* Notes "v" and the letter of the delegate. */
+/* Notes "v" followed by the delegate's letter. */
 static bool visit_and_note(void *context, const multicast_delegate *delegate) {
   note_call(context, 0, NULL, 0);
   note_call(delegate->context, 0, NULL, 0);

@@ -1,4 +1,4 @@
-/* Tests which notifications transports publish, and which names they subscribe to. */
+/* Tests which notifications transports publish, and to which names they subscribe. */
 
 #include "handles.h"
 #include "notes.h"
@@ -141,8 +141,8 @@ static bool pass_registration(void *context, const multicast_registration *regis
   return true;
 }
 
-/* The functions come*() add observers in different ways, and the functions go*() remove all
- * observers in different ways. */
+/* Each function come*() adds observers in a different way, and each function go*() removes all
+ * observers in a different way. */
 static void come(void) { observe(heard, NAME, counter(&calls)); }
 static void come_directly(void) { add(find(heard, NAME), counter(&calls)); }
 static void come_together(void) {
@@ -206,8 +206,8 @@ static const way ways[] = {
     {come, go_with_multicast},     {come_directly, go_with_multicast}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* Tests every pair of ways: the first way adds and removes observers, and then the second way
- * does. */
+/* Tests every pair of ways by adding and removing observers first in one way, and then in the
+ * other. */
 static void expect_all_notified(void) {
   for (int first = 0; first < WAYS; ++first) {
     for (int second = 0; second < WAYS; ++second) {
@@ -311,8 +311,8 @@ TEST(transport_without_functions_for_names_is_not_notified) {
   CHECK_OK(multicast_broadcaster_destroy(heard));
 }
 
-/* Expects at least one notification of the name's first observer. There may be several, because a
- * transport that refuses a name may be notified repeatedly. */
+/* Expects at least one notification that the name has its first observer. There may be several such
+ * notifications, because a transport that refuses a name may be notified repeatedly. */
 static void expect_notified_again(void) {
   const char *again = "+" NAME " ";
   while (strncmp(it.told, again, strlen(again)) == 0) {
@@ -394,7 +394,7 @@ TEST_OF_HEARD(transport_that_refuses_a_name_is_notified_after_another) {
   taking.inside = go_at_refusal;
   taking.status = MULTICAST_ERROR_STATE;
   /* During this call, the new transport refuses the name, all observers are removed, the old
-   * transport is notified of that, and an observer is added. */
+   * transport is notified of the removal, and an observer is added. */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   expect_notified(&it, "+" NAME " -" NAME);
   expect_notified(&taking, "+" NAME " +" NAME);
@@ -451,7 +451,7 @@ TEST(transport_that_replaces_another_is_notified_of_all_names) {
   expect_notified(&it, "+" NAME " +Other -" NAME);
   attach(heard, &second);
   CHECK_EQ(it.releases, 1);
-  expect_notified(&it, ""); /* a transport that is replaced is not told to unsubscribe */
+  expect_notified(&it, ""); /* a replaced transport is not notified to unsubscribe */
   expect_notified(&second, "+Other");
   come();
   CHECK_EQ(notify(heard, "Other"), 1);
@@ -574,7 +574,7 @@ TEST(transport_that_cannot_be_read_stays_the_callers) {
   CHECK_EQ(first.releases, 1);
 }
 
-/* ---- Inside the functions of the transport --------------------------------------------------- */
+/* ---- Inside the transport's functions -------------------------------------------------------- */
 
 static void expect_calls(int64_t count, multicast_token innermost) {
   multicast_token stack[4] = {{0}};

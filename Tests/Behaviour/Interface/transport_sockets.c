@@ -57,7 +57,7 @@ static void keep_and_notify(void *context, uint32_t event, const void *payload, 
   gate_open(&has_arrived);
 }
 
-/* Two broadcasters, as if each were in its own process. */
+/* Two broadcasters that behave as if each were in its own process. */
 TEST(transport_of_sockets_notifies_another_broadcaster) {
   multicast_broadcaster here = create(), there = create();
   int sockets[2];

@@ -1,5 +1,5 @@
-/* Removals that wait for calls of transports, concurrent calls, payloads that are handed over, and
- * fork. */
+/* Tests removals that wait for calls to transports, concurrent calls, payloads that are handed
+ * over, and fork. */
 
 #include "payloads.h"
 #include "transports.h"
@@ -36,7 +36,7 @@ THREAD(destroy_it, void *unused) {
   CHECK_OK(multicast_destroy(find(b, NAME)));
 }
 
-/* Starts a thread, and returns when it is inside a function of the transport. */
+/* Starts a thread, and returns once the thread is inside one of the transport's functions. */
 static pthread_t begin_calling(void *(*body)(void *)) {
   b = create();
   attach(b, &it);
@@ -99,7 +99,7 @@ TEST(transport_call_does_not_delay_other_transports) {
   detach(b);
 }
 
-/* Two threads are each inside a function of a transport and detach the other thread's transport. */
+/* Two threads, each inside a function of a transport, detach each other's transport. */
 typedef struct end {
   multicast_broadcaster own, others;
   multicast_status result;
@@ -217,7 +217,7 @@ TEST_OF_ATTACHED(transport_may_destroy_multicast_of_name_and_register_again) {
 }
 
 static void expect_next_notified(void *unused) {
-  expect_notified(&it, "+" NAME); /* the pending notification of the other thread */
+  expect_notified(&it, "+" NAME); /* the other thread's pending notification */
   destroy_it(NULL);
   register_it(NULL);
   expect_notified(&it, "-" NAME " +" NAME);
@@ -480,7 +480,7 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
-  /* this makes the thread the consumer of the queue, so it must not wait for the queue */
+  /* this makes the thread the queue's consumer, so it must not wait for the queue */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);
@@ -572,7 +572,7 @@ TEST_OF_ATTACHED(fork_child_has_the_transport_too) {
 
 static void detach_in_child(void *unused) {
   it.inside = NULL;
-  detach(b); /* the child has no thread inside the transport */
+  detach(b); /* no thread of the child is inside the transport */
   CHECK_EQ(it.releases, 1);
   attach(b, &it);
   expect_notified(&it, "+" NAME);
@@ -589,7 +589,7 @@ TEST(fork_child_does_not_wait_for_a_transport_of_the_parent) {
 }
 
 static void expect_notified_in_fork(void *unused) {
-  expect_notified(&it, "+" NAME " -" NAME); /* the pending notifications of the other thread */
+  expect_notified(&it, "+" NAME " -" NAME); /* the other thread's pending notifications */
   detach(b);
   CHECK_EQ(it.releases, 1);
 }

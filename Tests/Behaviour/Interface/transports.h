@@ -18,19 +18,21 @@ typedef struct wire {
   size_t size;
   unsigned char bytes[64];
   pthread_t thread;
-  /* The status that all functions of the transport return. */
+  /* The status that all of the transport's functions return. */
   multicast_status status;
-  /* If not NULL, each function of the transport calls it after recording. */
+  /* If not NULL, each of the transport's functions calls this function after recording the
+   * notification. */
   void (*inside)(struct wire *);
 } wire;
 
 multicast_transport transport_of(wire *w);
 
-/* Attaches a transport with the wire, which must be zero-initialized, and expects success. */
+/* Attaches a transport whose context is the wire, which must be zero-initialized, and expects
+ * success. */
 void attach(multicast_broadcaster b, wire *w);
 void detach(multicast_broadcaster b);
 
-/* Expects exactly these records since the previous call of this function. */
+/* Expects exactly these records since the previous call to this function. */
 void expect_notified(wire *w, const char *told);
 
 #endif

@@ -41,7 +41,7 @@ static void check_stale(const multicast *m, const multicast_token *t, const mult
   }
 }
 
-/* POSIX has no function that returns some pages of a block to the system. */
+/* POSIX has no function that returns only some pages of a block to the system. */
 static bool trims(void) { return is_posix() ? multicast_trim() == 0 : multicast_trim() > 0; }
 
 TEST(trim_gives_back_the_slots_of_what_is_gone) {
@@ -98,7 +98,7 @@ static void trim_inside(void *context, uint32_t event, const void *payload, size
   CHECK(multicast_create().id != 0);
 }
 
-/* The slot of the destroyed multicast must not be trimmed while an invocation still uses it. */
+/* The destroyed multicast's slot must not be trimmed while an invocation is still using it. */
 TEST(trim_inside_a_call_of_what_was_destroyed) {
   for (int i = 0; i < 3; ++i) {
     make_many();
@@ -215,7 +215,8 @@ TEST(trim_lets_other_multicasts_have_the_slots) {
   CHECK(allocated_bytes < bytes + bytes / 8);
 }
 
-/* If there are very many vacant slots, an add collects them without a call of multicast_trim(). */
+/* If a very large number of slots are vacant, an add collects them without a call to
+ * multicast_trim(). */
 TEST(slots_of_registrations_go_to_other_multicasts_by_themselves) {
   enum { COUNT = 208 * 1024, STRIPES = 32 };
   use_test_allocator();
@@ -237,8 +238,8 @@ static int64_t resident_bytes(void) {
   return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-/* With other allocators, free() may keep memory, so only the slots return to the system. QEMU keeps
- * the heap of a program for armv7. */
+/* With other allocators, free() may retain memory, so only the slots' memory returns to the system.
+ * QEMU retains the heap of a program for armv7. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };
@@ -251,16 +252,16 @@ THREAD(stay, void *unused) {
   gate_wait(&let_go);
 }
 
-/* On other processors the tests run in an emulator, and the measurement would include the
- * emulator's own memory for threads. */
+/* On other processors, the tests run in an emulator, and the measurement would include the memory
+ * that the emulator itself uses for threads. */
 #if defined(__x86_64__)
 enum { IS_MEASURED = GOES_BACK };
 #else
 enum { IS_MEASURED = 0 };
 #endif
 
-/* libc keeps some memory of threads that have ended. The first burst of threads makes libc allocate
- * this memory before the measurement, and does not use the library. */
+/* libc keeps some memory of threads that have ended. The first burst of threads, which does not use
+ * the library, makes libc allocate this memory before the measurement. */
 TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
   needs_linux("pages of a block that go back");
   enum { COUNT = IS_MEASURED ? 1000 : 100, CONSTANT = 2 << 20, TOUCHED = 4096 };
@@ -282,7 +283,7 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
     if (round == 0) before = resident_bytes();
   }
   if (!IS_MEASURED) return;
-  /* how much more memory the second burst used than the first */
+  /* how much more memory the second burst of threads used than the first */
   CHECK(peak > (int64_t)COUNT * TOUCHED);
   CHECK(resident_bytes() < before + CONSTANT);
 }

@@ -1,6 +1,5 @@
-/* A thread that destroys multicasts caches some of their slots for the multicasts that it
- * creates next. The cache is small, and no slot is lost when the thread ends or the process
- * forks. */
+/* A thread that destroys multicasts caches some of their slots for the next multicasts that it
+ * creates. The cache is small, and no slot is lost when the thread ends or the process forks. */
 
 #include "process.h"
 
@@ -19,7 +18,7 @@ static void fill(void) {
   fail_after = -1;
 }
 
-/* Creates multicasts while no memory is left, and expects that no two share a slot. */
+/* Creates multicasts while no memory is left, and expects that no two of them share a slot. */
 static void create_without_memory(int count) {
   multicast all[FILLED];
   int calls = 0;

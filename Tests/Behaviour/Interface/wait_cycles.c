@@ -1,9 +1,9 @@
 /* An invocation with MULTICAST_WAIT never deadlocks. It does not wait for a call that only its own
- * thread could make, or for a thread that is waiting for it. */
+ * thread could make, nor for a thread that is waiting for the invocation. */
 
 #include "payloads.h"
 
-/* ---- Delegates whose call waits for a queue -------------------------------------------------- */
+/* ---- Delegates whose calls wait for a queue -------------------------------------------------- */
 
 /* The context of a delegate whose call invokes `inner` with MULTICAST_WAIT. */
 typedef struct inside {
@@ -55,8 +55,8 @@ static void expect_asleep(inside *i) {
   CHECK(!gate_opens_within(&i->has_left, A_WHILE_MS));
 }
 
-/* Starts a worker for `q`, and returns when it is inside a call. When `go_on` opens, this call
- * waits for a call in `awaited`. */
+/* Starts a worker for `q`, and returns once the worker is inside a call. When `go_on` opens, this
+ * call waits for a call in `awaited`. */
 static void begin_in_queue(inside *i, multicast_queue q, multicast_queue awaited, int *calls) {
   multicast m = multicast_create();
   add_queued(m, waiting_for(i, awaited, calls), q);
@@ -107,7 +107,7 @@ TEST(wait_of_thread_of_queue_for_its_own_queue_is_unfinished) {
   begin_in_queue(&i, q, q, &calls);
   gate_open(&i.go_on);
   expect_outcome(&i, 0, 1);
-  EVENTUALLY(LOAD(calls) == 1); /* the call had stayed in the queue */
+  EVENTUALLY(LOAD(calls) == 1); /* the call was still in the queue */
   CHECK_OK(multicast_queue_destroy(q));
 }
 
@@ -161,7 +161,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* The worker of each queue waits for a call in the next queue. The worker at `first` begins. */
+/* Each queue's worker waits for a call in the next queue, beginning with the worker at `first`. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];
@@ -220,7 +220,7 @@ TEST(queue_full_refuses_thread_that_waiting_call_of_it_waits_for) {
   multicast_queue full = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   inside i;
   int more = 0;
-  sleep_in_queue(&i, full, own, &calls); /* the worker of `full` waits for this thread */
+  sleep_in_queue(&i, full, own, &calls); /* the worker of `full` is waiting for this thread */
   multicast other = multicast_create();
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   multicast_invocation how = MULTICAST_INVOCATION_INIT;
@@ -247,7 +247,7 @@ typedef struct scene {
   int calls;
 } scene;
 
-/* Starts a call of a delegate on another thread. When `go_on` opens, the call waits for calls in
+/* Starts a call to a delegate on another thread. When `go_on` opens, the call waits for calls in
  * `q`. */
 static void begin_scene(scene *s, multicast_queue q) {
   s->calls = 0;
@@ -291,8 +291,7 @@ TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
   expect_pending_removals(default_queue);
 }
 
-/* This thread removes the delegate and waits for its call. Only then does the call begin to
- * wait. */
+/* This thread removes the delegate and waits for its call, which only then begins to wait. */
 static void expect_waits_that_end(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = make();
@@ -313,8 +312,8 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
   expect_waits_that_end(queue_of_this_thread);
 }
 
-/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
- * including this one, even if this thread uses the library for the first time. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it.
+ * That includes this thread, even if it is using the library for the first time. */
 THREAD(remove_waiting_delegates, void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   expect_waits_that_end(default_queue);
@@ -327,8 +326,8 @@ TEST(wait_for_unrun_queue_is_unfinished_if_new_thread_waits) {
   on_another_thread(remove_waiting_delegates, NULL);
 }
 
-/* The release of a delegate waits for queued calls. Ending the lifetime of the delegate waits for
- * this release. */
+/* A delegate's release waits for queued calls, and the end of the delegate's lifetime waits for
+ * that release. */
 static inside in_release;
 static multicast_lifetime ended_meanwhile;
 
@@ -366,9 +365,9 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* A cycle of three threads. The worker of a queue waits for a call in a second queue that no thread
- * has run yet, so that this thread might have to run it. This thread waits for a delegate's call,
- * on a third thread. That call waits for the worker. */
+/* A cycle of three threads. A queue's worker waits for a call in a second queue, which no thread
+ * has run yet, so that this thread might have to run it. This thread waits for a delegate's call on
+ * a third thread, and that call waits for the worker. */
 typedef struct chain {
   scene s;
   multicast into_q;
@@ -409,8 +408,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* When the awaited calls have been made, the waiting thread may not have woken up yet. A removal
- * must not count it as waiting. */
+/* When the awaited calls have been made, the waiting thread may not yet have woken up. A removal
+ * must no longer count that thread as waiting. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -428,7 +427,7 @@ TEST(removal_right_after_awaited_calls_were_made_waits) {
   }
 }
 
-/* A thread waits inside a delegate's call for a queued call, which removes that delegate. */
+/* Inside a delegate's call, a thread waits for a queued call, which removes that delegate. */
 static scene *to_remove;
 static multicast_status removed_with;
 
@@ -458,7 +457,7 @@ TEST(removal_inside_a_call_that_is_waited_for_does_not_hang) {
 }
 
 TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
-  /* The delegate's call waits for another call of the same delegate. */
+  /* The delegate's call waits for another call to the same delegate. */
   multicast_queue q = default_queue(), other = default_queue();
   multicast m = multicast_create();
   inside i;
@@ -477,7 +476,7 @@ TEST(removal_of_queued_delegate_cancels_what_its_call_waits_for) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* A thread that runs a queue once and stays alive. */
+/* A thread that runs a queue once and then stays alive. */
 typedef struct idle {
   multicast_queue queue;
   gate has_run, end;
@@ -501,8 +500,8 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   l.queue = other;
   l.thread = start_thread(run_and_idle, &l);
   gate_wait(&l.has_run);
-  /* Both delegates are in `m`. The call of the first delegate invokes `m`, which calls the second
-   * delegate. */
+  /* Both delegates are in `m`. The first delegate's call invokes `m` again, which queues a call to
+   * the second delegate. */
   i.inner = m;
   multicast_add_options options = ADD_OPTIONS(.queue = q, .events = 2);
   multicast_token first = add_with(m, d, &options);
@@ -524,7 +523,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* The call that this delegate lets return when its own wait has ended. */
+/* When its own wait has ended, the delegate below lets this call return. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {
@@ -556,8 +555,8 @@ TEST(queue_destroy_cancels_calls_before_it_waits_for_one) {
   CHECK_EQ(invoke_finished(&invoking), 1);
 }
 
-/* A queue was destroyed while one of its calls was running. One thread waits for that call, and the
- * call removes the delegate in whose call the waiting thread is. */
+/* A queue has been destroyed while one of its calls was running. One thread is inside a delegate's
+ * call and waits for the queue's running call, which removes that delegate. */
 typedef struct doomed_scene {
   multicast_queue q;
   multicast outer;
@@ -652,8 +651,7 @@ TEST(queue_destroy_of_queue_that_call_waits_for_lets_it_go_on) {
 }
 
 /* A queue is destroyed while one of its calls is running, and a new queue reuses the slot. A thread
- * that waits for this call must not be mistaken for a thread that waits for the consumer of the new
- * queue. */
+ * waiting for this call must not be mistaken for a thread waiting for the new queue's consumer. */
 TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   multicast_queue q = default_queue(), next;
   blocker b = BLOCKER_INIT;
@@ -678,7 +676,7 @@ TEST(wait_for_destroyed_queue_is_not_for_next_queue_in_slot) {
   CHECK_EQ(multicast_invoke(other, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(next, 0), 1); /* makes this thread the consumer of the new queue */
   pthread_t opener = start_thread(open_after_a_while, &b.let_go);
-  CHECK_OK(multicast_token_remove(token)); /* OK, because no thread waits for this thread */
+  CHECK_OK(multicast_token_remove(token)); /* OK, because no thread is waiting for this thread */
   CHECK_EQ(i.releases, 1);
   join_thread(opener);
   CHECK_EQ(invoke_finished(&invoking), 1);

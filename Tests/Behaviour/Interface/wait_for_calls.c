@@ -1,5 +1,5 @@
-/* An invocation with MULTICAST_WAIT returns when all calls that it has queued were made, dropped or
- * cancelled. */
+/* An invocation with MULTICAST_WAIT returns when all the calls that it queued have been made,
+ * dropped or cancelled. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -272,8 +272,8 @@ TEST_OF_MULTICAST(wait_for_destroyed_queue_lasts_while_its_call_runs) {
   CHECK_OK(multicast_queue_destroy(next));
 }
 
-/* The last delegate destroys the queue, after a call was queued and before the invocation begins to
- * wait for it. */
+/* The last delegate destroys the queue, after a call has been queued and before the invocation
+ * begins to wait for that call. */
 static multicast_queue doomed_queue;
 static blocker *running;
 static runner *runs_doomed;
@@ -337,7 +337,7 @@ TEST_OF_QUEUE(wait_is_over_if_the_thread_that_runs_the_call_ends_inside_it) {
   join_thread(w.thread);
   CHECK_EQ(w.result, 1);
   CHECK_EQ(w.out.unfinished, 0);
-  CHECK_EQ(w.out.finished, 1); /* the call was made, although its thread has ended */
+  CHECK_EQ(w.out.finished, 1); /* the call counts as made, although its thread has ended */
   CHECK_EQ(stats_of(q).delivered, 1);
   CHECK_EQ(c.releases, 1);
 }
@@ -415,7 +415,7 @@ TEST_OF_QUEUE(wait_that_times_out_during_a_call_counts_it_as_unfinished) {
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = UINT64_C(300000000));
   CHECK_ERROR(multicast_invoke_with(m, &how, &out), TIMEOUT);
   CHECK_EQ(out.finished + out.unfinished, 2);
-  CHECK(out.unfinished >= 1); /* on a slow machine, both calls may be unfinished */
+  CHECK(out.unfinished >= 1); /* on a slow machine, both calls may still be unfinished */
   gate_open(&b.let_go);
   CHECK_OK(multicast_queue_destroy(q));
 }
@@ -426,8 +426,8 @@ static void take_time(void *context, uint32_t event, const void *payload, size_t
 }
 
 /* The direct call takes as long as the invocation's timeout. After that, another thread makes the
- * queued call. The wait must time out anyway, because its time began with the invocation and not
- * after the direct call. */
+ * queued call. The wait must time out anyway, because its time limit counts from the start of the
+ * invocation and not from the end of the direct call. */
 enum { TIME_MS = 400, SOON_MS = 200 };
 static multicast_queue run_soon_queue;
 static pthread_t soon;
@@ -474,13 +474,13 @@ TEST_OF_QUEUE(wait_whose_time_is_up_is_no_timeout_if_all_calls_were_made) {
   int queued = 0;
   multicast_invocation how = INVOCATION(.flags = MULTICAST_WAIT, .timeout_ns = 1);
   add(m, DELEGATE(take_time, &calls));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* no call was queued */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 1); /* no call has been queued */
   CHECK_OUTCOME(out, 1, 0, 0, 0, 0);
   add_queued(m, counter(&queued), q);
   doomed_queue = q;
   running = NULL;
   add(m, DELEGATE(destroy_doomed, NULL));
-  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* the queued call was cancelled */
+  CHECK_EQ(multicast_invoke_with(m, &how, &out), 3); /* the queued call has been cancelled */
   CHECK_OUTCOME(out, 2, 1, 0, 0, 0);
 }
 

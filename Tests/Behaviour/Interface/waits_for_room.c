@@ -1,5 +1,5 @@
 /* A removal waits for a call, and the call waits for room in a full queue that the removing thread
- * would have to run. Either the removal or the call must not wait. */
+ * would have to run. One of the two, either the removal or the call, must give up waiting. */
 
 #include "threads.h"
 
@@ -21,8 +21,8 @@ FUNCTION(invoke_into_the_full_queue, cycle *c) {
 
 static void release_cycle(void *context) { ADD(((cycle *)context)->releases, 1); }
 
-/* Prepares a cycle. A delegate of the lifetime was removed, but its call still runs. When `go_on`
- * opens, the call waits for room in a queue that this thread has to run. */
+/* Prepares a cycle. A delegate of the lifetime has been removed, but its call is still running.
+ * When `go_on` opens, the call waits for room in a queue that this thread has to run. */
 static multicast_lifetime begin_cycle(cycle *c, invoker *i, multicast_queue queue, int *calls) {
   multicast_lifetime lifetime = multicast_lifetime_create();
   multicast_add_options options = ADD_OPTIONS(.queue = queue);
@@ -61,7 +61,7 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
   multicast_queue queue = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast_lifetime lifetime = begin_cycle(&c, &i, queue, &calls);
   gate_open(&c.go_on);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_lifetime_end(lifetime), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
@@ -74,7 +74,8 @@ TEST(lifetime_end_is_pending_where_the_caller_has_to_make_room) {
 typedef struct late_runner {
   cycle c;
   multicast_queue queue;
-  /* Whether the call begins to wait for room inside `release`, and not only after it. */
+  /* Whether the call begins to wait for room while `release` is still running, rather than after
+   * it. */
   bool fills;
   pthread_t opener;
   int calls;
@@ -93,13 +94,13 @@ static void run_in_release(void *context) {
   on_another_thread(fill, &l->c.target);
   if (l->fills) {
     gate_open(&l->c.go_on);
-    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call waits for room */
+    CHECK(!gate_opens_within(&l->c.has_left, A_WHILE_MS)); /* the call is waiting for room */
   } else {
     l->opener = start_thread(open_after_a_while, &l->c.go_on);
   }
 }
 
-/* Must be called on a thread that has not used the library yet. */
+/* Must be called on a thread that has not yet used the library. */
 static multicast begin_late(late_runner *l, invoker *i, multicast_lifetime lifetime) {
   multicast m = multicast_create();
   multicast_delegate running = {invoke_into_the_full_queue, &l->c}, other = {count_call, l};
@@ -171,7 +172,7 @@ typedef struct producer {
   multicast target;
   gate go_on, has_queued;
   int64_t queued;
-  blocker *other; /* the queue's consumer waits for a call of this delegate */
+  blocker *other; /* the queue's consumer is waiting for a call to this delegate */
 } producer;
 
 THREAD(produce, producer *p) {
@@ -209,8 +210,8 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
-  /* This returns MULTICAST_PENDING if the other thread has not completed the removal yet and might
-   * wait for this thread. In any case, the call must have ended. */
+  /* This returns MULTICAST_PENDING if the other thread has not yet completed the removal and might
+   * be waiting for this thread. Either way, the call must have ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
@@ -233,16 +234,16 @@ static void remove_what_waits_for_room(cycle *c, multicast_queue queue) {
   invoke_in_background(&i, m);
   gate_open(&c->go_on);
   gate_wait(&c->entered);
-  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c->has_left, A_WHILE_MS)); /* the call is waiting for room */
   CHECK_STATUS(multicast_remove(m, d), MULTICAST_PENDING);
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   CHECK_EQ(invoke_finished(&i), 1);
   CHECK_EQ(c->queued, 1);
 }
 
-/* A call of a delegate waits for room in a queue whose consumer is this thread. This thread makes
- * room, which wakes the call. If `takes_room` is set, it also fills the queue again. Finally it
- * removes the delegate. Returns the status of the removal. */
+/* A delegate's call waits for room in a queue whose consumer is this thread. This thread makes
+ * room, which wakes the call. If `takes_room` is set, this thread also fills the queue again.
+ * Finally it removes the delegate, and returns the status of the removal. */
 static multicast_status remove_what_was_woken(bool takes_room) {
   cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -259,7 +260,7 @@ static multicast_status remove_what_was_woken(bool takes_room) {
   invoke_in_background(&i, m);
   gate_open(&c.go_on);
   gate_wait(&c.entered);
-  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call waits for room */
+  CHECK(!gate_opens_within(&c.has_left, A_WHILE_MS / 4)); /* the call is waiting for room */
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
   if (takes_room) multicast_invoke(c.target, 0, NULL, 0);
   multicast_status status = multicast_remove(m, d);
@@ -291,8 +292,8 @@ TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
 }
 
-/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
- * including this one, even if this thread uses the library for the first time. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it.
+ * That includes this thread, even if it is using the library for the first time. */
 THREAD(remove_what_will_wait_for_room, void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -366,8 +367,8 @@ static void ask_for_destructor(void *context, uint32_t event, const void *payloa
   CHECK_EQ(pthread_setspecific(*(pthread_key_t *)context, context), 0);
 }
 
-/* The worker makes no more calls but has not ended, because it is in a destructor of the test. The
- * test's destructor runs before the library's destructor, because the test's key was created
+/* The worker makes no more calls but has not yet ended, because it is in a destructor of the test.
+ * The test's destructor runs before the library's destructor, because the test's key was created
  * first. */
 TEST(removal_is_pending_where_its_call_needs_a_stopped_worker) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};

@@ -1,4 +1,4 @@
-/* The waits and removals of the parent's other threads do not disturb the child of a fork. */
+/* The child of a fork is not disturbed by the waits and removals of the parent's other threads. */
 
 #include "allocators.h"
 #include "threads.h"
@@ -158,9 +158,8 @@ FUNCTION(fork_while_another_waits, inheritance *h) {
   in_child(wait_for_a_new_thread, h);
 }
 
-/* A thread of the parent waits for the call that forks. In the child, a new thread reuses the
- * record of this thread. The library must not conclude from the record that the new thread is
- * waiting. */
+/* A thread of the parent waits for the call that forks. In the child, a new thread reuses that
+ * thread's record. The library must not conclude from the record that the new thread is waiting. */
 TEST(removal_in_child_waits_for_thread_that_waits_for_nothing) {
   static inheritance h = {{0}, {0}, {0}, 0, GATE_INIT, BLOCKER_INIT};
   h.outer = multicast_create();

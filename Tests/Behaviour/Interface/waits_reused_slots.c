@@ -1,5 +1,5 @@
-/* A new queue or multicast reuses the slot of a destroyed queue or multicast, of which a call still
- * runs. */
+/* A new queue or multicast reuses the slot of a destroyed queue or multicast, one of whose calls is
+ * still running. */
 
 #include "harness.h"
 

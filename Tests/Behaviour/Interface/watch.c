@@ -1,4 +1,4 @@
-/* Tests which calls a watch reports, and the counts of multicast_token_get_stats(). */
+/* Tests which calls a watch reports, and what multicast_token_get_stats() counts. */
 
 #include "broadcasters.h"
 #include "notes.h"
@@ -268,7 +268,7 @@ TEST_OF_MULTICAST(watch_of_a_multicast_that_is_fenced) {
   add(m, counter(&calls));
   on_another_thread(invoke_here, &m);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
-  for (int i = 0; i < ROUNDS; ++i) { /* remove in quick succession */
+  for (int i = 0; i < ROUNDS; ++i) { /* add and remove in quick succession */
     CHECK_OK(multicast_token_remove(add(m, counter(&calls))));
     if (i == ROUNDS / 2) watch(m, counting_calls(&w));
   }
@@ -308,7 +308,7 @@ TEST_OF_MULTICAST(watch_slow_is_not_notified_of_fast_calls) {
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
   CHECK_EQ(w.calls, 1);
-  given.slow_ns = 0; /* with 0 no call is reported as slow */
+  given.slow_ns = 0; /* if this is 0, no call is reported as slow */
   watch(m, given);
   CHECK_EQ(multicast_invoke(m, 1, NULL, 0), 1);
   CHECK_EQ(w.slow, 0);
@@ -452,8 +452,8 @@ TEST_OF_MEMORY(statistics_without_memory_are_not_counted) {
   expect_counted(token, 1, 0, 0);
 }
 
-/* For a delegate with a queue, a new watch takes effect when the next call is queued. The watch may
- * also report calls that were queued earlier and run after that. */
+/* For a delegate with a queue, a new watch takes effect when the next call is queued. From then on,
+ * the watch may also report calls that were queued earlier. */
 TEST_OF_QUEUE(watch_may_be_notified_of_a_call_that_was_queued_before) {
   multicast_token t = add_queued(m, counter(&calls), q);
   multicast_token_stats stats = MULTICAST_TOKEN_STATS_INIT;

@@ -1,5 +1,4 @@
-/* The functions of a watch may use the library, and none of them is called after the watch was
- * removed. */
+/* A watch's functions may use the library, and are not called after the watch has been removed. */
 
 #include "queues.h"
 #include "reports.h"
@@ -78,7 +77,7 @@ TEST_OF_MULTICAST(watch_that_is_taken_away_inside_its_function_is_pending) {
   CHECK_EQ(w.calls, 1);
 }
 
-/* A function of the watch removes a delegate while another thread removes the watch. */
+/* A function of the watch removes a delegate while another thread is removing the watch. */
 static void remove_blocked(witness *it) {
   it->in_function = NULL;
   gate_open(&in_watch.entered);
@@ -107,7 +106,7 @@ TEST(watch_that_waits_for_thread_that_takes_it_away_is_pending) {
   CHECK(status == MULTICAST_OK || status == MULTICAST_PENDING);
 }
 
-/* A function of the watch removes a delegate, whose call removes the watch. */
+/* A function of the watch removes a delegate, while the delegate's call removes the watch. */
 static multicast held;
 static multicast_token held_token;
 
@@ -213,7 +212,7 @@ static void expect_stuck(int64_t (*remove)(removal *)) {
   gate_wait(&c.r.returned);
   join_thread(thread);
   CHECK_EQ(invoke_finished(&c.i), 1);
-  CHECK_EQ(w.stuck, 1); /* the wait was reported only once */
+  CHECK_EQ(w.stuck, 1); /* the wait has been reported only once */
 }
 
 TEST(watch_is_notified_of_a_removal_that_waits_long) { expect_stuck(by_token); }
@@ -319,7 +318,7 @@ static bool is_over;
 static int told;
 
 static void note_notified(void *context, multicast_token token, uint32_t event, uint64_t ns) {
-  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is just being removed */
+  CHECK(LOAD(*(bool *)context)); /* the watch is set, or is currently being removed */
   ADD(told, 1);
 }
 
@@ -415,7 +414,7 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   unwatch_all();
 }
 
-/* Destroys the multicast during its call. Some of the new multicasts, which have another watch,
+/* Destroys the multicast during its call. Some of the new multicasts, which have a different watch,
  * reuse its slot. */
 FUNCTION(replace_target, multicast *m) {
   CHECK(multicast_destroy(*m) >= 0);

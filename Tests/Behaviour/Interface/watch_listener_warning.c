@@ -4,8 +4,8 @@
 #include "broadcasters.h"
 #include "reports.h"
 
-/* The notifications, as one word each. A word consists of the count, the label or a letter for the
- * function, and the number of delegates with that label or function. */
+/* The notifications, each written as one word. A word consists of the count, the label or a letter
+ * for the function, and the number of delegates with that label or function. */
 static char told[1024];
 static multicast last;
 static pthread_t notifier;
@@ -63,8 +63,8 @@ static void add_labelled(int times, multicast m, const char *label) {
   while (times-- > 0) add_with(m, counter(&calls), &options);
 }
 
-/* Adds the given number of delegates, and expects that the text contains all notifications since
- * the test began. */
+/* Adds the given number of delegates, and expects the text to contain all notifications since the
+ * test began. */
 #define CHECK_TOLD(times, m, text) (add_times(times, m, counter(&calls)), CHECK_TEXT(told, text))
 
 /* ---- When `listener_warning` is called ------------------------------------------------------- */
@@ -114,8 +114,8 @@ TEST(listener_warning_of_a_huge_number_is_never_called) {
   CHECK_TOLD(3000, n, "");
 }
 
-/* Delegates are removed in the middle and at the end of the list, and all together, and other
- * delegates are added. */
+/* Delegates are removed from the middle and the end of the list, all delegates are removed with one
+ * call, and other delegates are added. */
 TEST(listener_warning_is_not_called_again_after_removals) {
   multicast m = watched(8);
   multicast_token tokens[40];
@@ -135,7 +135,7 @@ TEST(listener_warning_is_not_called_again_after_removals) {
   CHECK_TOLD(1, m, "8:A:8 16:A:16");
 }
 
-/* The list contains dead entries, as it does while invocations may be reading it. */
+/* The list contains dead entries, as it does whenever invocations may be reading it. */
 TEST(listener_warning_counts_live_delegates_only) {
   multicast m = watched(40);
   multicast_token tokens[39];
@@ -155,7 +155,7 @@ TEST(listener_warning_is_called_anew_when_a_watch_is_set_anew) {
   multicast_watch watch = from(3);
   CHECK_TOLD(4, m, "4:A:4");
   CHECK_OK(multicast_set_watch(m, &watch));
-  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* there were more than 3 before the new watch was set */
+  CHECK_TOLD(1, m, "4:A:4 5:A:5"); /* there were already more than 3 before the new watch was set */
   CHECK_TOLD(1, m, "4:A:4 5:A:5 6:A:6");
 }
 
@@ -320,7 +320,7 @@ static void *fail_large(void *context, size_t size, size_t alignment) {
 
 THREAD(add_without_memory, multicast *argument) {
   multicast m = *argument;
-  STORE(fails, true); /* so that this thread, which has no record, cannot allocate one */
+  STORE(fails, true); /* keeps this thread, which has no record, from allocating one */
   add_times(2, m, counter(&calls));
   STORE(fails, false);
   CHECK_TEXT(told, "");
@@ -350,7 +350,7 @@ TEST(listener_warning_at_the_256th_level_waits_for_the_next_add) {
   CHECK_TOLD(2, m, "3:A:3 4:A:4");
 }
 
-/* ---- A watch that is replaced while threads add ---------------------------------------------- */
+/* ---- A watch that is replaced while threads add delegates ------------------------------------ */
 
 enum { SETS = 2000, TARGETS = 16, MOST = 100 };
 
@@ -359,8 +359,8 @@ static int notified[SETS][TARGETS]; /* one bit per doubling */
 static int wrong;
 static bool ends;
 
-/* The `listener_warning` of all watches. The context is the number of the watch. Watches with odd
- * numbers warn from 4 delegates on, the others from 2. */
+/* The `listener_warning` of all watches. Its context is the number of the watch. Watches with odd
+ * numbers warn from 4 delegates on, all other watches from 2. */
 static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {
   const size_t number = (size_t)context;

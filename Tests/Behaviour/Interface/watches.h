@@ -18,7 +18,8 @@ typedef struct witness {
   multicast target;
 } witness;
 
-/* Returns a watch with all functions. Every call that takes at least a nanosecond is slow. */
+/* Returns a watch with all functions. The watch considers every call slow that takes at least a
+ * nanosecond. */
 multicast_watch watching(witness *w);
 multicast_watch counting_calls(witness *w); /* sets only `called` */
 
@@ -28,7 +29,7 @@ void watch_all(multicast_watch watch);
 void unwatch(multicast m);
 void unwatch_all(void);
 
-/* Return the counts of a registration, or expect these counts. */
+/* Return the counts of a registration, or expect the given counts. */
 multicast_token_stats counted(multicast_token token);
 void expect_counted(multicast_token token, uint64_t calls, uint64_t queued, uint64_t dropped);
 

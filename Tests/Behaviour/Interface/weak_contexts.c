@@ -1,4 +1,4 @@
-/* If contexts are weak, `lock` and `unlock` run around each call. */
+/* If contexts are weak, `lock` runs before each call and `unlock` after it. */
 
 #include "harness.h"
 
@@ -175,7 +175,8 @@ TEST(weak_lock_racing_the_last_reference) {
     add_counted(m, c, 0);
     for (int i = 0; i < 2; ++i) threads[i] = start_thread(invoke_counted, c);
     while (LOAD(c->calls) < 10) pause_ms(0);
-    /* Drop the last reference. The next `lock` fails, which removes the registration. */
+    /* Drop the last reference. The next `lock` fails, which makes the library remove the
+     * registration. */
     ADD(c->references, -1);
     for (int i = 0; i < 2; ++i) join_thread(threads[i]);
     CHECK_EQ(c->releases, 1);

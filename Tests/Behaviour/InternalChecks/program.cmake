@@ -1,5 +1,5 @@
-# Tests that the internal checks detect unsupported use. This program runs with a library that was
-# built with these checks.
+# Tests that the internal checks detect unsupported use. This program runs with a library that has
+# been built with these checks.
 
 add_executable(unsupported_tests ${CMAKE_CURRENT_SOURCE_DIR}/Behaviour/InternalChecks/unsupported.c)
 target_link_libraries(unsupported_tests PRIVATE multicast harness Threads::Threads)

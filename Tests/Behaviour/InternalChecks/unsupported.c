@@ -1,5 +1,5 @@
 /* The internal checks detect the unsupported uses that multicast.h lists. Each case runs in a child
- * process, which the check must end by abort() with its message. */
+ * process, and the check must print its message and end the process by abort(). */
 
 #include "../Interface/harness.h"
 
@@ -9,8 +9,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Runs the body in a child, and expects that a check ends the child with a message that contains
- * these words. */
+/* Runs the body in a child, and expects a check to end the child with a message that contains the
+ * given words. */
 static void ends_by_check(void (*body)(void), const char *words) {
   char text[4096];
   size_t length = 0;
@@ -111,8 +111,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* Invokes deep on the stack. If later calls were deeper than this one, the checks could take them
- * for calls nested inside it. */
+/* Invokes from deep on the stack. If later calls were deeper still, the checks could mistake them
+ * for calls nested inside this call. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -163,7 +163,7 @@ static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, 
 static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
 
 /* The stack of the second fiber is at the lower address, so its calls look as if they were nested
- * in the call of the first fiber. */
+ * inside the first fiber's call. */
 static void begin_two_fibers(void) {
   char *stacks = malloc((size_t)2 * STACK_SIZE);
   CHECK(stacks != NULL);
@@ -260,7 +260,7 @@ static void end_thread_in_library(void) {
   on_another_thread(end_in_allocator, &m);
 }
 
-/* Ends a thread in the middle of the library, like asynchronous cancellation, but at a known
+/* Ends a thread in the middle of the library, as asynchronous cancellation would, but at a known
  * point. */
 TEST(thread_that_ends_inside_of_the_library_is_found) {
   ends_by_check(end_thread_in_library, "no lock is held");
@@ -319,7 +319,7 @@ static void interrupt_until_found(void) {
 }
 
 /* The handler calls the library again and again. A check fails as soon as a signal arrives while
- * the thread holds a lock. */
+ * the thread is holding a lock. */
 TEST(signal_handler_that_comes_to_a_lock_that_is_held_is_found) {
   ends_by_check(interrupt_until_found, "locks are taken in their order");
 }

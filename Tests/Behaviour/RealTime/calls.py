@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Generates the rows that calls.c includes: one for each function that the header marks "Real time:
-yes" or "prepared", and one for a function that frees memory. calls.c prepares the arguments."""
+"""Generates the rows that calls.c includes. There is one row for each function that the header
+marks "Real time: yes" or "prepared", and one for a function that frees memory. calls.c prepares the
+arguments."""
 
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def row(known, function):
         call += " == MULTICAST_OK"
     elif function.result == "int64_t":
         # Functions that return a count return more than 0, because the multicast has two delegates,
-        # the name has an observer, and a call waits in the queue.
+        # the name has an observer, and a call is waiting in the queue.
         call += " == 0" if "NULL" in arguments[:1] else " > 0"
     return f'ROW({function.name}, {call})'
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares the regions that the tests do not reach with the list of regions that they are expected
-to miss."""
+"""Compares the regions that the tests do not reach with the list of regions that the tests are
+expected to miss."""
 
 import argparse
 import sys
@@ -9,8 +9,8 @@ from pathlib import Path
 import expected
 import regions
 
-# Some counts are differences of two counters. If a process is killed between the updates of the two
-# counters, the difference is negative, and appears as a huge number.
+# Some counts are differences between two counters. If a process is killed after it has updated only
+# one of the two, the difference is negative and shows up as a huge number.
 IMPOSSIBLE = 1 << 62
 
 
@@ -44,7 +44,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """Yields a message for each difference between the regions found and the regions listed."""
+    """Yields a message for each difference between the regions found and those listed."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)
@@ -61,7 +61,7 @@ def complaints(found, listed, least):
         if key not in keys:
             yield f"{one.line}: there is no such region: remove it from the list"
     # Whether a test reaches a `seldom` region depends on the timing of threads, so the percentage
-    # leaves these regions out.
+    # does not include these regions.
     steady = [one for one in found if one.key not in listed or listed[one.key].how == "never"]
     if percent(steady) < least:
         yield (f"{percent(steady):.2f} % of the regions are reached, not counting the seldom ones:"

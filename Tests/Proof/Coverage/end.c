@@ -1,6 +1,6 @@
 /* Replaces _exit() in programs compiled with -D_exit=end_with_counts. gcov normally writes its
- * counts in an atexit() function, which does not run if a process calls _exit(), as children of
- * tests do. */
+ * counts in an atexit() function, which does not run if a process calls _exit(), as the tests'
+ * child processes do. */
 
 #include <gcov.h>
 #include <unistd.h>

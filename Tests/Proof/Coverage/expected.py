@@ -17,7 +17,7 @@ class Malformed(Exception):
 
 
 def read(path):
-    """Returns the entries of the list, indexed by the key of the region."""
+    """Returns the entries of the list, indexed by the keys of their regions."""
     found = {}
     how = reason = ""
     for number, line in enumerate(Path(path).read_text().splitlines(), start=1):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the lines of C that the tests do not reach, according to gcov, with the list of lines
-that the tests are expected to miss. A line counts as reached if the tests reach all its parts, such
-as both branches of an if in one line."""
+"""Compares the C lines that the tests do not reach, according to gcov, with the list of lines that
+the tests are expected to miss. A line counts as reached if the tests reach all its parts, such as
+both branches of an if written on one line."""
 
 import argparse
 import json
@@ -70,7 +70,7 @@ def table(lines):
 
 
 def complaints(lines, listed):
-    """Yields a message for each difference between the lines found and the lines listed."""
+    """Yields a message for each difference between the lines found and those listed."""
     keys = {}
     for line in lines:
         keys.setdefault(line.key, []).append(line)

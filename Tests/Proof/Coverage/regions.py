@@ -1,4 +1,4 @@
-"""Reads the regions of the sources of the library from the output of `llvm-cov export`."""
+"""Reads the regions of the library's sources from the output of `llvm-cov export`."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ CODE = 0  # the kind of region that contains code
 
 
 class Region:
-    """A region is a piece of code that is executed as a whole, such as a block."""
+    """A region is a piece of code, such as a block, that is executed as a whole."""
 
     def __init__(self, place, line, column):
         self.place = place  # the file, relative to the root
@@ -26,8 +26,8 @@ class Region:
 
 
 def read(export, root, folders, swift_demangle):
-    """Returns all regions of the files in some directories of `root`, in order. A region of a
-    generic or inline function with several instances, or of a macro with several uses, has the
+    """Returns all regions of the files in the given directories of `root`, in order. If a generic
+    or inline function has several instances, or a macro several uses, each of its regions has the
     largest of their counts."""
     regions = {}
     sources = {}
@@ -56,7 +56,7 @@ def read(export, root, folders, swift_demangle):
 
 
 def demangle(mangled, swift_demangle):
-    """Returns readable names of symbols, without modules and without template arguments."""
+    """Returns readable names for the symbols, without modules and template arguments."""
     names = {}
     for name in mangled:
         names[name] = name.split(":")[-1]

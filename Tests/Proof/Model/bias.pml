@@ -6,14 +6,14 @@
  * executes a full fence after the tag and one for each delegate. A writer decides under the lock of
  * the multicast which fence it needs, and the mode changes under the same lock. The mode is settled
  * when a heavy fence that began after the change has ended and no untagged frame is left. From then
- * on a writer executes a full fence and scans the hazards under the lock.
+ * on, a writer executes a full fence and scans the hazards under the lock.
  *
  *   begin_fencing, end_fencing   change the mode; core.pml has the other steps
  *
  * The model proves that, in both modes and while the mode changes, no delegate is called after its
  * release, no list is read after it has been freed, a sleeping removal is woken, and no retired
- * list and no deferred release is left over. This also holds if there is an invocation with a stale
- * handle, whose frame is untagged.
+ * list and no deferred release is left over. This also holds in the presence of an invocation with
+ * a stale handle, whose frame is untagged.
  *
  * Threads: A and B invoke. B may decide which fence it needs inside the call of delegate 1, as a
  * removal there would. W removes the last delegate, or grows the list. S changes the mode, and

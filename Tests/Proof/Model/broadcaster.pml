@@ -4,7 +4,7 @@
  * table of names, searches it, and then compares the handle of the slot with its own. Destroying a
  * broadcaster clears the handle and the table under the lock of names, executes the heavy fence,
  * and waits until no frame has the broadcaster as its target. Only then are the tables and the slot
- * freed. A table that was replaced by a larger one is freed together with the larger table.
+ * freed. A table that has been replaced by a larger one is freed together with the larger table.
  *
  *   find       a look-up
  *   add        replaces the table by a larger one
@@ -14,7 +14,7 @@
  * handle of one broadcaster finds a name of another broadcaster.
  *
  * Broadcasters 1 and 2 use the same slot, one after the other. Broadcaster 1 has table 1, which
- * `add` replaces by table 2. Broadcaster 2 has table 3.
+ * `add` replaces with table 2. Broadcaster 2 has table 3.
  *
  * Threads: A looks up with handle 1, B with handle 2. D destroys broadcaster 1. C creates
  * broadcaster 2 as soon as the slot is vacant, and destroys it. G adds a name to broadcaster 1.
@@ -26,7 +26,7 @@
 #define FRAMES_OF_A (1 + IN_INVOCATION)
 #define FRAMES (FRAMES_OF_A + 1)
 #define TARGET(f) (f)
-#define HANDLE FRAMES /* of the broadcaster in the slot; 0: vacant */
+#define HANDLE FRAMES /* the handle of the broadcaster in the slot; 0: vacant */
 #define TABLE (HANDLE + 1)
 #define NAMES_LOCK (HANDLE + 2)
 #define WORDS (HANDLE + 3)

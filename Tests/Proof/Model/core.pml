@@ -49,8 +49,8 @@
 
 #include "memory.pml"
 
-/* Without lists, a critical section changes only one word that is read without the lock. The
- * section is then modelled as one step. */
+/* Without lists, a critical section changes only one word that is read without the lock, so the
+ * section is modelled as one step. */
 #if HAS_LISTS
 #define SECTION
 #else
@@ -88,8 +88,8 @@ bit is_settled;
 byte deferred[SLOTS + 1];
 /* Used by the assertions only. */
 byte readers[LISTS + 1]; /* admitted invocations that read the list */
-bit released[TOKENS];    /* its release has run */
-bit returned_ok[TOKENS]; /* a waiting removal returned MULTICAST_OK */
+bit released[TOKENS];    /* the delegate's release has run */
+bit returned_ok[TOKENS]; /* a waiting removal has returned MULTICAST_OK */
 byte owner_of[TOKENS];   /* the handle of its multicast */
 
 /* An invocation. */
@@ -244,9 +244,9 @@ inline lock_and_reclaim(me, only) {
   unlock(me, STRIPE_LOCK)
 }
 
-/* Under the lock, after the list `old` was replaced and a full fence was executed. The full fence
- * is needed because a heavy fence that begins now may pass other threads before it passes this one.
- * Those threads must already find the new list. */
+/* Under the lock, after the list `old` has been replaced and a full fence has been executed. The
+ * full fence is needed because a heavy fence that begins now may pass other threads before it
+ * passes this one. Those threads must already find the new list. */
 inline retire_list(me) {
   d_step {
     is_retired[old] = 1;
@@ -291,7 +291,7 @@ inline copy_live(me) {
   l = 0
 }
 
-/* Under the lock: replaces the list by a copy that also has the registration `added`, unless
+/* Under the lock: replaces the list with a copy that also contains the registration `added`, unless
  * `added` is 0. If no thread is invoking the multicast, the list may be changed in place
  * instead. */
 inline replace_list(me, added, in_place) {
@@ -319,7 +319,7 @@ inline fence_and_reclaim(me) {
   UNLESS(NOT_RECLAIMED_BY_WRITER, when(retired, lock_and_reclaim(me, retired)))
 }
 
-/* The last steps of a change that removes no registration. */
+/* The last steps of a change that does not remove a registration. */
 inline fence_and_unlock(me) {
   if
   :: retired && need == HEAVY ->
@@ -432,8 +432,8 @@ inline complete(me, d, waits) {
   found = 0
 }
 
-/* Waits for a registration that another thread has retired. That thread may not have executed its
- * fence yet. */
+/* Waits for a registration that another thread has retired. That thread may not yet have executed
+ * its fence. */
 inline wait_for_prior(me, d) {
   UNLESS(LATE_WAITER_NOT_COUNTED,
          d_step { BUFFER_IS_EMPTY(me) -> mem[LATE_WAITERS]++ };)
@@ -456,8 +456,8 @@ inline wait_for_prior(me, d) {
          d_step { BUFFER_IS_EMPTY(me) -> mem[LATE_WAITERS]-- })
 }
 
-/* If `waits` is set, waits until no call of the delegate runs; otherwise the last call runs the
- * release. `compacts` is 1 to replace the list, and 2 to change the list in place. */
+/* If `waits` is set, waits until no call of the delegate is running; otherwise the last call runs
+ * the release. `compacts` is 1 to replace the list, and 2 to change the list in place. */
 inline remove(me, d, waits, compacts) {
   SECTION {
     IF(NEED_FOUND_BEFORE_LOCK, find_need(me);)
@@ -521,8 +521,8 @@ inline add_invoker(me, h) {
   UNLESS(REGISTERED_WITHOUT_LOCK, unlock(me, STRIPE_LOCK))
 }
 
-/* Registers the first invoker without the lock, by a locked instruction, which is a full fence. A
- * writer that takes the lock later finds the invoker. */
+/* Registers the first invoker without the lock, using a locked instruction, which is a full fence.
+ * A writer that takes the lock later finds the invoker. */
 inline become_first(me, h, inv) {
   d_step {
     BUFFER_IS_EMPTY(me) ->
@@ -540,7 +540,7 @@ inline become_first(me, h, inv) {
 #define FIRST 0 /* threads that may register without the lock, as bits: 1 is thread 0 */
 #endif
 
-/* Tests of the word read: may any thread invoke with this handle, or is this thread the single
+/* Test the word that was read: may any thread invoke with this handle, or is this thread the single
  * invoker? */
 #define IS_OPEN(word, h) EITHER(RANGE_NOT_COMPARED, ((word) - WORD_OF(h) + 256) % 256 >= SEVERAL, \
                                 (word) - (word) % 16 == WORD_OF(h) && NUMBER_IN(word) == SEVERAL)
@@ -719,9 +719,9 @@ inline look_at_last(me, frame, inv) {
   inv.last = 0
 }
 
-/* Ends a call. This also happens for a registration that was skipped, because a remover may have
- * seen its hazard and may be waiting for it. Once the slot is no longer retired, only a late waiter
- * can still be waiting. */
+/* Ends a call. This also happens for a skipped registration, because a remover may have seen its
+ * hazard and may be waiting for it. Once the slot is no longer retired, only a late waiter can
+ * still be waiting. */
 inline end_call(me, frame, inv, called) {
   EITHER(NO_FENCE_AFTER_CALL, store_load, store_fence_load)
   (me, inv, HAZARD(frame), 0, ID(called), x);
@@ -734,8 +734,8 @@ inline end_call(me, frame, inv, called) {
   fi
 }
 
-/* Each scenario defines `body`, which is what a delegate does. A biased invocation executes two
- * light fences per delegate, and a fenced invocation executes one full fence per delegate. */
+/* Each scenario defines `body`, the code of a delegate. A biased invocation executes two light
+ * fences per delegate, and a fenced invocation executes one full fence per delegate. */
 inline visit(me, frame, inv) {
   do
   :: inv.is_valid && inv.list && inv.place < PLACES ->
@@ -802,7 +802,7 @@ inline invoke_inner(me, frame, h) {
 
 /* ---- Initial state and final checks ---------------------------------------------------------- */
 
-/* At first list 1 has the delegates 1 ... DELEGATES, and the multicast has handle 1. */
+/* Initially, list 1 contains the delegates 1 ... DELEGATES, and the multicast has handle 1. */
 inline begin(word) {
   d_step {
     mem[HANDLE] = 1;

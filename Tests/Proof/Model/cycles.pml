@@ -1,17 +1,18 @@
-/* A removal inside a call never deadlocks, and returns PENDING only if waiting would deadlock.
+/* A removal inside a call never deadlocks, and returns PENDING only if waiting would cause a
+ * deadlock.
  *
  * A removal waits for the calls of its delegate on other threads. Before it sleeps, it searches the
  * wait graph under the lock of calls. It finds the threads that are in a call of the delegate, the
  * delegates that those threads wait for, the threads that are in calls of those delegates, and so
  * on. If the search reaches the removing thread itself, waiting would close a cycle, so the removal
- * returns PENDING and its release is deferred. Otherwise the thread publishes which delegate it
- * waits for, and sleeps. A sleeping thread cannot change the calls that it is in, and a thread that
- * goes to sleep later performs its own search.
+ * returns PENDING and its release is deferred. Otherwise the thread publishes the delegate for
+ * which it waits, and sleeps. A sleeping thread cannot change the calls that it is in, and a thread
+ * that goes to sleep later performs its own search.
  *
- * The search does not follow a thread that was woken but has not run again, because the calls that
- * this thread waited for may have ended. If a search has passed over such a thread, the thread
- * searches again before it goes back to sleep. Otherwise every later search has followed its wait,
- * and the thread need not search again.
+ * The search does not follow a thread that has been woken but has not yet run again, because the
+ * calls for which this thread was waiting may have ended. If a search has passed over such a
+ * thread, the thread searches again before it goes back to sleep. Otherwise every later search has
+ * followed its wait, and the thread need not search again.
  *
  *   call_some, end_call    a call of a delegate that the thread chooses
  *   remove_some            a removal; if the delegate is removed already, waits for its calls
@@ -27,9 +28,9 @@
  * removes a delegate. Spin tries every choice of delegates. With OUTSIDE, the last thread is in no
  * call.
  *
- * In this model hazards and removals are visible immediately, and a critical section is one step,
- * because invoke_remove.pml proves that the two sides cannot miss each other. The search is one
- * step, too, because from a thread that is awake it reads only which delegates the thread is
+ * In this model, hazards and removals are visible immediately, and a critical section is one step,
+ * because invoke_remove.pml proves that the two sides cannot miss each other. The search is also
+ * one step, because all it reads about a thread that is awake is which delegates the thread is
  * calling.
  *
  * Variants: THREADS=3, DELEGATES=3, NESTED=0, OUTSIDE=0, TWO_REMOVALS=0 (each thread removes
@@ -42,9 +43,9 @@
 
 #define BIT(d) (1 << ((d) - 1))
 
-byte calls[THREADS];     /* a bit for each delegate whose call the thread is in */
+byte calls[THREADS];     /* a bit for each delegate that the thread is calling */
 byte waits_for[THREADS];   /* the published wait: a delegate, or 0 */
-bit is_woken[THREADS];       /* was woken, and has not run again */
+bit is_woken[THREADS];       /* has been woken, and has not yet run again */
 bit is_passed_over[THREADS]; /* a search has not followed it, being woken */
 byte innermost[THREADS];
 byte removed, deferred, released; /* a bit for each delegate */
@@ -102,7 +103,7 @@ inline closes_cycle(me, d) {
 
 /* The specification, used only inside a d_step. Collects, round by round, all threads that have to
  * make progress before no thread calls `d`. It follows the delegates for which threads really
- * sleep. Sets `closed` if this thread is one of the collected threads. */
+ * sleep. Sets `closed` if this thread is among the collected threads. */
 inline is_cycle(me, d) {
   blockers = 0;
   next = 0;
@@ -163,7 +164,8 @@ inline call_some(me) {
   fi
 }
 
-/* Wakes the threads that sleep until calls of this delegate end. Used only inside a d_step. */
+/* Wakes the threads that are sleeping until calls of this delegate end. Used only inside a
+ * d_step. */
 inline wake_sleepers(it) {
   for (k : 0 .. THREADS - 1) {
     when(sleeps_for[k] == it, asleep[k] = 0; sleeps_for[k] = 0; is_woken[k] = 1)

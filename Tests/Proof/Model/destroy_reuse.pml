@@ -1,13 +1,13 @@
 /* A multicast is destroyed and its slot is reused, while threads invoke with stale handles and
  * another thread removes a delegate.
  *
- * Slots are reused immediately: the next multicast takes the slot while invocations of the previous
- * multicast still run. To destroy a multicast, a thread clears the handle, retires the live
- * registrations, clears the list and retires the list, all under the lock. The retired lists stay
- * with the slot. An invocation first reads the list and then compares the handle of the slot with
- * its own. If they are equal, the list belongs to its multicast. The target of a frame is the slot,
- * not the multicast in the slot. An invocation with a stale handle therefore keeps lists of the
- * next multicast from being freed, and reclaims them when it ends.
+ * Slots are reused immediately, so the next multicast takes the slot while invocations of the
+ * previous multicast are still running. To destroy a multicast, a thread clears the handle, retires
+ * the live registrations, clears the list and retires the list, all under the lock. The retired
+ * lists stay with the slot. An invocation first reads the list and then compares the handle of the
+ * slot with its own. If the handles are equal, the list belongs to its multicast. The target of a
+ * frame is the slot, not the multicast in the slot. An invocation with a stale handle therefore
+ * keeps lists of the next multicast from being freed, and reclaims them when it ends.
  *
  *   destroy   does the steps above; then, like a removal: fences, waits, and frees the slots of the
  *             registrations that it has retired itself

@@ -14,7 +14,7 @@
  * or counted once as lost, even if the publisher is killed after any step.
  *
  * Threads: the publisher P publishes NUMBERS entries to a ring with room for SIZE entries. An entry
- * is two words, which both contain its number. The reader R stores to its own variables only.
+ * is two words, which both contain its number. The reader R stores only to its own variables.
  *
  * Variants: NUMBERS=4, SIZE=2, KILLED=0 (1: at any moment).
  */
@@ -86,8 +86,8 @@ inline look_at_oldest() {
                            fi)
 }
 
-/* Skips the overwritten entries. If the publisher is just overwriting entries, this changes nothing
- * (READ_OVERWRITTEN in the sources), and the reader tries again. */
+/* Skips the overwritten entries. If the publisher is currently overwriting entries, this changes
+ * nothing (READ_OVERWRITTEN in the sources), and the reader tries again. */
 inline catch_up() {
   load(R, COUNTED, counted);
   load(R, DROPPED(counted % 2), dropped);

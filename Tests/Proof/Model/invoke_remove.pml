@@ -5,10 +5,10 @@
  * token, and calls the delegate. When the call has returned, the invoker clears the hazard,
  * executes the light fence and compares again. The remover changes the id, executes the heavy fence
  * and scans the hazards of all frames. So either the remover finds the hazard, or the invoker finds
- * the changed id. If the invoker finds it before the call, it skips the delegate; if it finds it
- * after the call, it runs call_did_return. After the removal the slot is free for a registration
- * with the next generation. core.pml has these steps. `claim`, in this file, removes a delegate
- * with MULTICAST_ONCE when it is called.
+ * the changed id. An invoker that finds the changed id before the call skips the delegate, and an
+ * invoker that finds it after the call runs call_did_return. After the removal, the slot is free
+ * for a registration with the next generation. core.pml has these steps. `claim`, in this file,
+ * removes a delegate with MULTICAST_ONCE when it is called.
  *
  * The model proves these properties: No call begins or runs after a waiting removal has returned
  * MULTICAST_OK. `release` runs exactly once, while no call runs, even if no thread invokes again.

@@ -3,8 +3,8 @@
  * `unfinished` counts each member whose release has not returned, and the thread that ends the
  * lifetime. That thread removes the members one by one, waits for their calls and releases them.
  * Members that other threads have removed are released by those threads, so the ending thread
- * sleeps until `unfinished` is 1. Then it decrements the count itself. At 0 the slot of the
- * lifetime becomes free for reuse.
+ * sleeps until `unfinished` is 1. Then it decrements the count itself. When the count is 0, the
+ * lifetime's slot becomes free for reuse.
  *
  *   end           ends the lifetime as described above
  *   second end    an end that finds another thread ending the lifetime: it counts itself as a
@@ -44,7 +44,7 @@
 byte id = LIVE;
 byte unfinished = 1;  /* changed by atomic read-modify-writes */
 byte members = 2;     /* a bit for each live member */
-byte waiters;         /* second ends that wait until the slot is free */
+byte waiters;         /* second ends that are waiting until the slot is free */
 
 /* The registrations 1 and 2. */
 byte state[3];
@@ -54,7 +54,7 @@ bit is_deferred[3];
 byte releases[3];     /* releases that have begun */
 byte released[3];     /* releases that have returned */
 
-byte slot_reclaims;      /* how often the slot of the lifetime became free */
+byte slot_reclaims;      /* how often the slot of the lifetime has become free */
 bit was_added;
 
 /* ---- The count ------------------------------------------------------------------------------ */
@@ -221,8 +221,8 @@ inline end(me) {
         m++
      :: else -> break
      od;
-     /* Waits for the other releases. The library first waits for prior removals; this model leaves
-      * that wait out. */
+     /* Waits for the other releases. The library first waits for prior removals, which this model
+      * leaves out. */
      if
      :: is_second ->
         UNLESS(SECOND_END_DOES_NOT_WAIT, do

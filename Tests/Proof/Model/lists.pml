@@ -45,8 +45,8 @@ THREAD(A, LOCALS,
        :: else -> break
        od)
 
-/* B names list 1 in a frame of another multicast. This can happen because B's list was freed and
- * list 1 has the same address. */
+/* B names list 1 in a frame of another multicast. This can happen because B's list has been freed
+ * and list 1 has the same address. */
 inline invoke_elsewhere(me, frame) {
   store(me, FRAME_LIST(frame), 1);
   store(me, TARGET(frame), ELSEWHERE);

@@ -10,8 +10,8 @@
  *   wake_with_event          Lock.wakeAll
  *
  * The model proves that only one thread at a time holds the lock, that it reads the values that
- * earlier holders have written, and that a thread which sleeps until it gets the lock, or until an
- * event, is woken.
+ * earlier holders have written, and that a thread sleeping until it acquires the lock, or until an
+ * event occurs, is woken.
  *
  * Threads: each of THREADS threads takes the lock ROUNDS times and increments a counter. With
  * HAS_EVENT, thread 0 sleeps until all other threads have counted.
@@ -29,7 +29,7 @@
 #include "memory.pml"
 
 bit sleeps_for_event[THREADS];
-byte inside; /* threads that hold the lock */
+byte inside; /* threads that are holding the lock */
 
 /* The two locked instructions. Both are full fences. */
 inline exchange(me, value, old) {
@@ -69,7 +69,7 @@ inline futex_wait(me, address, value, is_event) {
   !asleep[me]
 }
 
-/* FUTEX_WAKE: wakes any one thread that sleeps for the lock. */
+/* FUTEX_WAKE: wakes any one thread that is sleeping until it acquires the lock. */
 inline futex_wake_one() {
   atomic {
     if

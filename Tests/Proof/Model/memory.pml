@@ -8,13 +8,13 @@
  *
  * Stores: a store buffer is a FIFO queue. A thread reads its own buffered stores (forwarding). The
  * process `Memory` moves the oldest store of any buffer to memory at any moment. Each load and each
- * store is one step. In this memory model a release store and an acquire load are plain accesses.
+ * store is one step. In this memory model, a release store and an acquire load are plain accesses.
  *
  * Asymmetric fence: `light_fence` is a compiler fence. The model executes in program order, so a
- * compiler fence is an empty step. A mutation that leaves it out exchanges the two accesses, as a
- * compiler may. `heavy_fence` is membarrier: each thread executes a full fence, each at a different
- * moment and in any order. With SYMMETRIC (the fallback without membarrier) both are full fences.
- * / */
+ * compiler fence is an empty step. A mutation that leaves out a compiler fence exchanges the two
+ * accesses, as a compiler may. `heavy_fence` is membarrier: each thread executes a full fence, each
+ * at a different moment and in any order. With SYMMETRIC (the fallback without membarrier), both
+ * are full fences. */
 
 #include "when.pml"
 

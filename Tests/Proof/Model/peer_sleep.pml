@@ -8,7 +8,7 @@
  * the heads once more. A publisher stores its head, executes a fence, and reads SLEEPS. Packets
  * stay in the socket until they are received.
  *
- * The model proves that the reader reads everything that is published, without needing a timeout,
+ * The model proves that the reader reads everything that is published without relying on a timeout,
  * and that no publisher sends two packets for one sleep.
  *
  * Threads: the reader R, and PUBLISHERS publishers, each of which publishes NUMBERS times.

@@ -6,14 +6,14 @@
  * hazard of the first call, takes the call out, and opens the head of the ring. After the call it
  * sets the hazard of the second call and takes that call out without the lock, by a
  * compare-and-swap that succeeds only if the head is still open and where this thread left it. At
- * the end of the run, or of the batch, the thread clears the hazard and closes the head by a
- * compare-and-swap, too.
+ * the end of the run, or of the batch, the thread clears the hazard and closes the head, also by a
+ * compare-and-swap.
  *
- * A removal marks the registration dead. It then closes the head and retracts the queued calls,
- * under the same lock. The order of the changes of the head therefore decides whether a run or a
+ * A removal marks the registration dead. It then closes the head and retracts the queued calls
+ * under the same lock. The order in which the head changes therefore decides whether a run or a
  * removal comes first, and no fence is needed between them. After `cancel`, every call that was
- * taken out is protected by a hazard. A run that took out a call earlier finds the head closed, and
- * then checks whether the registration is live.
+ * taken out is protected by a hazard. A run that has taken out a call earlier finds the head
+ * closed, and then checks whether the registration is live.
  *
  *   invoke, append         finds the delegate in the list, appends a call to its queue
  *   run_queue, make, take_next, close_head, look_after   runs queued calls
@@ -258,7 +258,7 @@ inline invoke(me, frame) {
 
 /* ---- Running -------------------------------------------------------------------------------- */
 
-/* A locked instruction: takes out the next call, if the head is open and was not moved. */
+/* A locked instruction: takes out the next call, if the head is open and has not been moved. */
 inline take_next(me) {
 #ifdef TAKEN_IN_TWO_STEPS
   taken = (is_open && head == position);
@@ -275,7 +275,7 @@ inline take_next(me) {
 #endif
 }
 
-/* A locked instruction: closes the head, if it is open and was not moved. */
+/* A locked instruction: closes the head, if it is open and has not been moved. */
 inline close_head(me) {
   d_step {
     BUFFER_IS_EMPTY(me) ->

@@ -31,14 +31,14 @@
 
 bit locked;
 byte first = 1;          /* the number of the oldest buffered invocation */
-byte newest;             /* the number of the newest */
+byte newest;             /* the number of the newest buffered invocation */
 byte by[NUMBERS];        /* the thread of each invocation */
 bit is_listed[ADDERS];
 byte replayed[ADDERS];   /* the number of the first live call */
 byte next[ADDERS];       /* the next number to be replayed */
-bit runs[ADDERS];        /* whether the replay runs */
+bit runs[ADDERS];        /* whether the replay is running */
 
-byte start[ADDERS];      /* the number that the delegate has to receive first */
+byte start[ADDERS];      /* the number of the first invocation that the delegate has to receive */
 byte received[ADDERS];   /* how many invocations it has received */
 bit has[ADDERS * NUMBERS];
 byte last_of[ADDERS * THREADS];
@@ -82,7 +82,7 @@ inline receive(d, n) {
   }
 }
 
-/* `own` is the replay inside which this invocation runs, or ADDERS. */
+/* `own` is the replay inside which this invocation is running, or ADDERS. */
 inline invoke(thread, own) {
   d = 0;
 #ifdef KEPT_AFTER_LIST

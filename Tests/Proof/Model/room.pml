@@ -4,7 +4,7 @@
  * A producer that finds the queue full checks for room again under the lock of calls. If there is
  * still no room, it sets the flag `is_awaited` under the lock of the queue, searches the wait graph
  * and sleeps. It waits for the consumer, which is the thread that ran the queue last. If the
- * consumer waits for the producer, directly or through other threads, the call is refused. A
+ * consumer is waiting for the producer, directly or through other threads, the call is refused. A
  * producer that is woken but finds no room goes back to sleep without a search, because its wait
  * has stayed published.
  *
@@ -20,8 +20,8 @@
  *
  * Until a thread has run the queue, its consumer is unknown. A removal that would wait for such a
  * queue, through other threads, returns PENDING, because the removing thread itself might have to
- * run the queue. While any thread waits for room, threads in no call also take part in the wait
- * graph.
+ * run the queue. While any thread is waiting for room, threads outside all calls also take part in
+ * the wait graph.
  *
  *   append, wait_for_room  the producer
  *   run_one                the consumer: takes a call, wakes producers, makes the call
@@ -64,7 +64,7 @@ byte calls_made, calls_queued, calls_cancelled;
 #define IS_WAITED_FOR(t, wait) \
   ((wait) == FOR_QUEUE -> consumer == (t) + 1 : (calls[t] & BIT(wait)) != 0)
 
-/* A thread outside any call closes a cycle only if some thread waits for room. */
+/* A thread outside all calls closes a cycle only if some thread is waiting for room. */
 #define ANY_WAIT_FOR_ROOM \
   (waits_for[0] == FOR_QUEUE || waits_for[1] == FOR_QUEUE || \
    waits_for[2] == FOR_QUEUE || waits_for[3] == FOR_QUEUE)
@@ -83,7 +83,8 @@ byte calls_made, calls_queued, calls_cancelled;
   (SLEEPS_FOR(0, FOR_QUEUE) || SLEEPS_FOR(1, FOR_QUEUE) || \
    SLEEPS_FOR(2, FOR_QUEUE) || SLEEPS_FOR(3, FOR_QUEUE))
 
-/* Wakes the threads that sleep for `it`, a delegate or the queue. Used only inside a d_step. */
+/* Wakes the threads that are waiting for `it`, a delegate or the queue. Used only inside a
+ * d_step. */
 inline wake_sleepers(it) {
   for (i : 0 .. THREADS - 1) { when(SLEEPS_FOR(i, it), asleep[i] = 0) };
   i = 0
@@ -98,7 +99,7 @@ inline wake_producers(me) {
                              unlock(me, CALLS_LOCK))
 }
 
-/* Wakes any one sleeping producer: the order does not matter here. */
+/* Wakes any one sleeping producer, because the order does not matter here. */
 inline wake_one_producer(me) {
   UNLESS(WOKEN_WITHOUT_LOCK, lock(me, CALLS_LOCK);)
   if

@@ -1,19 +1,19 @@
-/* As long as only one thread has ever invoked a multicast, that thread changes the multicast
+/* As long as only one thread has ever invoked a multicast, that thread can change the multicast
  * without a fence.
  *
  * An invocation publishes its frame with the list, then registers its thread as the single invoker
  * or as one of several, and then reads the list again. A writer reads the word of the invokers
- * under the lock of the multicast. If no thread is registered, or only the writer itself, then no
- * other thread reads a list, and an invoker that registers later sees the changes of the writer.
- * Therefore the writer immediately frees the old list, or changes it in place, and immediately
- * reuses the slot of a registration, unless the writer itself is inside an invocation. A second
- * invoker ends this mode for the rest of the multicast's life.
+ * under the lock of the multicast. If no thread is registered, or only the writer itself, no other
+ * thread is reading a list, and an invoker that registers later sees the writer's changes. The
+ * writer can therefore free the old list immediately, or change it in place, and reuse the slot of
+ * a registration immediately, unless the writer itself is inside an invocation. A second invoker
+ * ends this mode for the rest of the multicast's life.
  *
- * The first invoker registers by a compare-and-swap, then reads the lock and reads the word once
+ * The first invoker registers by a compare-and-swap, then reads the lock, and reads the word once
  * more. If the lock is free, every later writer finds the invoker registered. The invoker in turn
  * sees the changes of all earlier writers, including one that has stored the word again. If the
- * lock is taken, the invoker registers once more, under the lock. Every other invoker registers
- * under the lock, too.
+ * lock is taken, the invoker registers once more, under the lock. All other invokers register under
+ * the lock.
  *
  * The model proves that no list is read after it has been freed or while it is changed in place,
  * that the delegate is not called after its release, that no stale list entry leads to the next

@@ -1,4 +1,4 @@
-/* A vacant slot moves from one stripe to another, while a thread looks up a token in it.
+/* A vacant slot moves from one stripe to another while a thread is looking up a token in it.
  *
  *   stripe   under its lock: puts an object into the slot, ends the object, gives the vacant slot
  *            back to the slab, or takes the slot from the slab
@@ -6,8 +6,9 @@
  *   token    locks the stripe of the slot's owner, then reads the handle, the owner, and the handle
  *            again
  *
- * The model proves that a thread which finds its token in the slot holds the lock that guards the
- * object, so that the object stays in the slot, and that no two objects receive the same handle.
+ * The model proves that a thread that finds its token in the slot is holding the lock that guards
+ * the object, so that the object stays in the slot, and that no two objects receive the same
+ * handle.
  *
  * The token may be forged, that is, belong to an object that does not exist yet. Every step that
  * changes whether the slot is free happens under the lock of the slabs.

@@ -35,7 +35,7 @@
 
 byte current;              /* the transport of the broadcaster */
 bit is_detached[TRANSPORTS], is_released[TRANSPORTS], is_subscribed[TRANSPORTS];
-byte inside[TRANSPORTS];   /* threads in a call of the transport */
+byte inside[TRANSPORTS];   /* threads inside a call to the transport */
 byte notified_at_once;         /* threads in `subscribe` or `unsubscribe` */
 byte published, done;
 
@@ -43,8 +43,8 @@ byte published, done;
 bit is_locked;
 byte live;                 /* delegates */
 bit is_observed, is_notifying;
-byte notified;             /* the transport that is subscribed, or 0 */
-bit is_ended;              /* the multicast was destroyed and not yet replaced */
+byte notified;             /* the subscribed transport, or 0 */
+bit is_ended;              /* the multicast has been destroyed and not yet replaced */
 byte generation;           /* of the multicast */
 
 bit was_attached;          /* the broadcaster has or had a transport */
@@ -52,7 +52,7 @@ bit was_attached;          /* the broadcaster has or had a transport */
 inline lock() { atomic { !is_locked -> is_locked = 1 } }
 inline unlock() { is_locked = 0 }
 
-/* Begins a call of the transport. Sets `is_called` unless the transport is detached. */
+/* Begins a call to the transport. Sets `is_called` unless the transport is detached. */
 inline begin_call(t, is_called) {
   d_step {
     is_called = (t != 0 && !is_detached[t]);

@@ -1,15 +1,15 @@
 /* Threads wait for queued calls (MULTICAST_WAIT), which may close cycles of waits.
  *
- * All calls that one invocation appends to one queue share a receipt with a reference count: one
- * reference per call, and one for the invocation. When a call has been made, or taken out of the
- * queue, its reference is released. The waiter reads the count under the lock of calls, searches
- * the wait graph and sleeps. A thread that releases the last reference but one wakes the waiter.
- * The last release frees the receipt.
+ * All calls that one invocation appends to one queue share a receipt with a reference count. There
+ * is one reference for each call, and one for the invocation. When a call has been made, or taken
+ * out of the queue, its reference is released. The waiter reads the count under the lock of calls,
+ * searches the wait graph and sleeps. The thread that releases the last reference but one wakes the
+ * waiter, and the last release frees the receipt.
  *
  * A thread whose frame contains the receipt is running such a call and can end the wait. Otherwise
- * the consumer of the queue is expected to run the calls. After the queue is destroyed, another
- * queue may take its slot, and from then on only the frames count. Therefore the waiter checks
- * again whether the queue exists each time before it sleeps.
+ * the consumer of the queue is expected to run the calls. After the queue has been destroyed,
+ * another queue may take its slot, and from then on only the frames count. Each time before it
+ * sleeps, the waiter therefore checks again whether the queue exists.
  *
  *   wait_for_calls         the waiter
  *   run_one                the consumer: takes a call, makes it, releases the receipt
@@ -78,7 +78,7 @@ inline wake(me) {
                              unlock(me, CALLS_LOCK))
 }
 
-/* Releases references. Sets `x` to 1 if the waiter has to be woken. */
+/* Releases references. Sets `x` to 1 if the waiter must be woken. */
 inline count_down(count) {
   d_step {
     assert(!freed && references >= count);
@@ -92,7 +92,8 @@ inline count_down(count) {
 
 /* ---- Removal, and the end of the queue ------------------------------------------------------ */
 
-/* Waits until no thread calls the delegate. Sets `is_pending` if waiting would close a cycle. */
+/* Waits until no thread is calling the delegate. Sets `is_pending` if waiting would close a
+ * cycle. */
 inline wait_until_not_called(me, d) {
   lock(me, CALLS_LOCK);
   do

@@ -2,7 +2,8 @@
 
 #define when(condition, body) if :: condition -> body :: else fi
 
-/* Select the code of a variant or a mutation. A name is on if it is defined as anything but 0. */
+/* Select the code of a variant or a mutation. A name is on if it is defined as anything other than
+ * 0. */
 
 #define IF(name, ...) JOIN(IF_, IS_ON(name))(__VA_ARGS__)
 #define UNLESS(name, ...) JOIN(UNLESS_, IS_ON(name))(__VA_ARGS__)

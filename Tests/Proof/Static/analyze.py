@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 # The analyzer does not check the fuzz targets, because it reports false leaks for their tables, and
-# because the sanitizers check them in every run anyway.
+# because the sanitizers check the targets in every run anyway.
 WITHOUT = "/Tests/Proof/Fuzz/"
-# gcc keeps unused inline functions, so that it also analyzes the inline functions of the shims.
+# This option makes gcc keep unused inline functions, so that it also analyzes the inline functions
+# of the shims.
 ANALYSIS = ["-O1", "-fkeep-inline-functions", "-fanalyzer", "-Werror", "-S", "-o", "/dev/null"]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a compile_commands.json that contains each C and C++ file of the project once, with the
-command of CMake, or with a command for plain C if CMake does not compile the file."""
+"""Writes a compile_commands.json that contains each C and C++ file of the project once, either with
+CMake's command or, if CMake does not compile the file, with a command for plain C."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 FOLDERS = ["Sources", "Tests", "examples-c"]
-# The files that are left out, with the reasons.
+# The omitted files, each with the reason.
 WITHOUT = {
     "Sources/Python/_core.c": "needs the headers of Python",
     "Tests/Proof/Coverage/end.c": "needs a header of gcc",
@@ -42,7 +42,7 @@ WITHOUT = {
 
 
 def known(database):
-    """Returns the entries of CMake. If a file belongs to several programs, it returns the first
+    """Returns CMake's entries. If a file belongs to several programs, returns only the file's first
     entry."""
     found = {}
     for entry in json.loads(Path(database).read_text()):
@@ -53,13 +53,13 @@ def known(database):
 
 def plain(path, root):
     above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
-    # The folders above the file come first. The common files of the transports include a header
-    # that every transport has. The folder Local comes last, because its version of this header
-    # lacks some of the options.
+    # The directories above the file come first. The common files of the transports include a header
+    # of which every transport has its own version. The directory Local comes last, because its
+    # version lacks some of the options.
     beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
                     key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
     folders = [root / "include", path.parent, path.parent / "include", *beside]
-    # The shims of POSIX are empty unless this macro is defined.
+    # The POSIX shims are empty unless this macro is defined.
     system = ["-DMULTICAST_SYSTEM_POSIX"] if path.parent.name == "posix" else []
     flags = ["-std=gnu99", "-Wall", "-Wextra", "-Wno-unused-parameter", *system,
              *(f"-I{folder}" for folder in folders)]

@@ -18,8 +18,8 @@ static uint64_t last_id, common_seed;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Runs when a thread ends, perhaps inside a call. Leaves the borrowed contexts of the thread to
- * other threads, which remove their registrations. */
+/* Runs when a thread ends, perhaps inside a call. Leaves the thread's borrowed contexts to other
+ * threads, which remove the registrations of those contexts. */
 static void thread_ends(void *own) {
   actor *a = own;
   current = NULL;

@@ -60,7 +60,7 @@ void borrowed_remove(void) {
     EXPECT(status, OK | PENDING | INVALID_HANDLE);
   }
   /* If another thread has removed the registration without waiting, this second removal waits for
-   * its calls. */
+   * the registration's calls. */
   if (status != MULTICAST_OK && waits_for_certain()) {
     MUST(status != MULTICAST_PENDING, "PENDING outside all calls, in a calm round");
     EXPECT(multicast_token_remove(b->context->token), INVALID_HANDLE);

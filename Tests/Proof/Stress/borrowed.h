@@ -1,5 +1,5 @@
 /* Contexts without `release`. The thread that has added such a context also removes it, and frees
- * it as soon as the result of the removal allows that. */
+ * it as soon as the result of the removal permits. */
 
 #ifndef BORROWED_H
 #define BORROWED_H
@@ -15,17 +15,17 @@ typedef struct borrowed {
 /* Adds a borrowed context. Does nothing if the add fails. */
 void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime lifetime);
 
-/* Removes a context that this thread has added, and frees it if the result allows that. */
+/* Removes a context that this thread has added, and frees it if the result permits. */
 void borrowed_remove(void);
 
-/* The first function is called at the end of a thread and leaves the thread's contexts to other
- * threads. The second function takes over one of these contexts. If there is none and
- * `in_doubt_too` is set, it takes over a context that was removed but may still be in use. */
+/* The first function is called when a thread ends, and leaves the thread's contexts to other
+ * threads. The second function takes over one of these contexts. If there are none and
+ * `in_doubt_too` is set, it takes over a context that has been removed but may still be in use. */
 void borrowed_leave_behind(borrowed **own);
 void borrowed_take_over(bool in_doubt_too);
 
-/* Returns the number of contexts that were removed but may still be in use. At the end of a round
- * they are taken over. */
+/* Returns the number of contexts that have been removed but may still be in use. They are taken
+ * over at the end of a round. */
 int64_t borrowed_in_doubt(void);
 
 #endif

@@ -61,9 +61,9 @@ static multicast_status publish(void *context, const char *name, uint32_t event,
   return MULTICAST_OK;
 }
 
-/* Expects that subscribe and unsubscribe of a name are called alternately and never at the same
- * time. This does not hold in the child of a fork, which may receive a notification that a thread
- * of the parent was just making. */
+/* Expects that subscribe and unsubscribe are called alternately for each name, and never at the
+ * same time. This does not hold in the child of a fork, which may receive a notification that a
+ * thread of the parent was making at the moment of the fork. */
 static void note(carrier *c, const char *name, uint32_t is_wanted) {
   int number = number_of_name(name);
   bool is_parent = c->process == getpid();

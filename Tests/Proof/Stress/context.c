@@ -14,7 +14,7 @@
 
 enum { ALIVE = 0x600D600D, ENDED = 0x0DEADBAD };
 
-/* A hash table of tokens whose removal is complete. */
+/* A hash table of the tokens whose removal is complete. */
 enum { FINISHED = 1 << 16 };
 static uint64_t finished[FINISHED];
 
@@ -29,8 +29,8 @@ void set_call_body(void (*body)(context *)) { call_body = body; }
 
 /* ---- Payloads -------------------------------------------------------------------------------- */
 
-/* The bytes of a payload depend on the event and the offset, so that calls detect a copy from a
- * wrong offset or of a wrong size. */
+/* A payload's bytes depend on the event and the offset, so that calls detect a copy from the wrong
+ * offset or of the wrong size. */
 enum { EVENT_COUNT = 70 };
 static unsigned char payloads[EVENT_COUNT][PAYLOAD_LIMIT];
 
@@ -47,8 +47,8 @@ const void *payload_of(uint32_t event, size_t size) {
 
 uint32_t random_event(void) { return random_below(EVENT_COUNT); }
 
-/* Returns a random size for a payload: no bytes, few enough for a queue to store them in the call,
- * or so many that queued calls share one copy. */
+/* Returns a random payload size. The payload is empty, or small enough for a queue to store it in
+ * the call, or so large that queued calls share one copy. */
 size_t random_size(void) {
   switch (random_below(3)) {
     case 0: return 0;
@@ -102,7 +102,7 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
-/* Checks the current name. A call by token has no name. */
+/* Checks the current name. Calls made by token have no name. */
 static void check_name(const context *c) {
   const char *name = multicast_current_name();
   if (c->prefixed == NULL) MUST(name == NULL || c->is_shared, "a name outside of a prefix");
@@ -111,7 +111,7 @@ static void check_name(const context *c) {
          c->prefixed);
 }
 
-/* Expects that the innermost call of the stack is the current call. */
+/* Expects the innermost call on the call stack to be the current call. */
 static void check_stack(multicast_token token) {
   multicast_token stack[16];
   int64_t depth = multicast_call_stack(stack, 16);
@@ -173,7 +173,7 @@ static void call_plain(void *argument, uint32_t event, const void *payload, size
   call(argument, event, payload, size);
 }
 
-/* A second function, so that some delegates differ only in their functions. */
+/* A second function, which lets some delegates differ only in their functions. */
 static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
   call(argument, event, payload, size);
 }

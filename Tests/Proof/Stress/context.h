@@ -1,4 +1,4 @@
-/* A context checks each call, lock, unlock and release of its registration. */
+/* A context checks each call, lock, unlock and release of its own registration. */
 
 #ifndef CONTEXT_H
 #define CONTEXT_H
@@ -41,7 +41,7 @@ context *context_make(void);
 /* Makes a context without `release`. */
 context *context_make_borrowed(void);
 
-/* The first function makes a multicast that has functions to lock and release the contexts of its
+/* The first function makes a multicast with functions that lock and release the contexts of its
  * delegates. The second function makes a context for such a multicast. */
 multicast make_multicast_of_contexts(const multicast_create_options *more);
 context *context_make_shared(void);
@@ -52,17 +52,17 @@ multicast_delegate context_delegate(context *c);
 void context_retain(context *c);
 void context_release(context *c);
 
-/* Frees the context. The caller must know that no call with it is running or will begin. */
+/* Frees the context. The caller must know that no call is using the context or will begin to. */
 void context_end(context *c);
 
-/* Called when a removal that waits has returned MULTICAST_OK. From now on, a running or new call of
+/* Called when a waiting removal has returned MULTICAST_OK. From then on, a running or new call of
  * the registration is a failure. */
 void token_is_finished(multicast_token token);
 
-/* Returns the number of contexts that have not ended. */
+/* Returns the number of contexts that have not yet ended. */
 int64_t context_count(void);
 
-/* Return the total numbers of calls and of releases. */
+/* Return the total number of calls, or of releases. */
 uint64_t context_calls(void);
 uint64_t context_releases(void);
 

@@ -1,4 +1,4 @@
-/* Reports failures. A failure is a violation of a promise of the header. */
+/* Reports failures. A failure is a violation of one of the header's promises. */
 
 #ifndef FAILURE_H
 #define FAILURE_H
@@ -12,7 +12,7 @@ extern char command_again[512];
 void failed(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((noreturn, format(printf, 4, 5)));
 
-/* Makes signals that end the process print the command, too. Such signals come from a crash, or
+/* Makes signals that end the process also print the command. Such signals come from a crash, or
  * from abort() in the library's internal checks. */
 void print_command_on_signals(void);
 

@@ -20,7 +20,7 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* A payload without bytes can be recognized only by the header of its parcel. */
+  /* An empty payload can be recognized only by the header of its parcel. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;
@@ -58,7 +58,7 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
     check_failure(s, o);
     return;
   }
-  /* The invocation was deferred, and therefore returned 0. */
+  /* The invocation has been deferred, and has therefore returned 0. */
   if (count == 0 && o->called == 0 && o->queued == 1) return;
   MUST(count < 0 || (uint64_t)count == o->called + o->queued, "%lld, %llu called, %llu queued",
        (long long)count, (unsigned long long)o->called, (unsigned long long)o->queued);
@@ -71,7 +71,7 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
   if (o->queued > 0 && (!is_waiting || o->unfinished > 0)) return;
   MUST(LOAD(r->left) == 0, "payloads left after all calls: %d", r->left);
   if (s->how.event < PARCELS) return;
-  /* A call in which the thread has ended also counts as made. */
+  /* A call in which the thread ended also counts as made. */
   MUST((uint64_t)LOAD(r->begun) == o->called + o->finished && LOAD(r->returned) <= LOAD(r->begun),
        "%d calls begun, %d returned, %llu called, %llu finished", r->begun, r->returned,
        (unsigned long long)o->called, (unsigned long long)o->finished);
@@ -93,7 +93,7 @@ int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const s
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
-/* Decides whether to wait for queued calls. In a calm round, delegates must not wait. */
+/* Decides whether to wait for queued calls. In a calm round, delegates must never wait. */
 static void choose_wait(shipment *s) {
   if (LOAD(world_is_calm) && !is_outside_of_calls()) return;
   if (one_in(2)) return;
@@ -115,7 +115,7 @@ static void send_any(int64_t (*send)(const shipment *s, multicast_outcome *o)) {
   shipment_make(&s, (shipping)random_below(3));
   choose_wait(&s);
   int64_t count = shipment_send(&s, &o, send);
-  /* If the invocation is deferred, it needs a copy of the payload, and `copy` may fail. */
+  /* A deferred invocation needs a copy of the payload, and `copy` may fail. */
   EXPECT_COUNT(count, OK | INVALID_HANDLE | TIMEOUT | STATE |
                           (s.how.copy != NULL ? OUT_OF_MEMORY : 0));
 }

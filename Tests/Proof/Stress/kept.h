@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Frees the block, immediately or later. */
+/* Frees the block, either immediately or later. */
 void keep_for_a_while(void *block, size_t size);
 
 /* Frees all blocks in the quarantine. */

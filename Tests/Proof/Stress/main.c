@@ -1,4 +1,4 @@
-/* A stress test in which several threads call all functions of the library at random. */
+/* A stress test in which several threads call all of the library's functions at random. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -27,7 +27,7 @@
 enum { MOST_THREADS = 8 };
 
 static uint64_t seed;
-static bool is_over; /* whether the round ends */
+static bool is_over; /* whether the round is ending */
 
 static void usage(FILE *out) {
   fprintf(out,
@@ -62,8 +62,8 @@ static void *run_operations(void *own_seed) {
   return NULL;
 }
 
-/* Keeps running the queues, because invocations may wait for room in a full queue. This thread
- * itself never waits. */
+/* Keeps running the queues, because invocations may be waiting for room in a full queue. This
+ * thread itself never waits. */
 static void *keep_queues_going(void *pump_is_over) {
   actor_start(seed, "with queue runs");
   actor_current()->is_plain = true;
@@ -114,7 +114,7 @@ static int open_descriptors(void) {
   return count;
 }
 
-/* Waits until the threads of destroyed queues have ended, which they do soon after the
+/* Waits until the threads of destroyed queues have ended, which happens soon after the
  * destruction. */
 static void wait_for_queue_threads(void) {
   double end = now_s() + 30;
@@ -127,8 +127,8 @@ static void wait_for_queue_threads(void) {
   }
 }
 
-/* Waits until all payloads have been released. A thread that ends inside a call may release its
- * payload a moment later. */
+/* Waits until all payloads have been released. A thread that ends inside a call may take a moment
+ * longer to release its payload. */
 static void wait_for_parcels(void) {
   double end = now_s() + 30;
   while (parcel_count() > 0) {
@@ -156,8 +156,8 @@ static void run_round(bool is_calm, int threads, double end, uint64_t round_seed
   kept_forget();
 }
 
-/* Returns how many bytes are allocated with malloc(), by the library and by this program, or 0 if
- * libc does not provide this information. */
+/* Returns how many bytes the library and this program have allocated with malloc(), or 0 if libc
+ * does not provide this information. */
 static size_t bytes_in_use(void) {
 #ifdef __GLIBC__
 #if __GLIBC_PREREQ(2, 33)
@@ -207,7 +207,8 @@ static void run(double seconds, int fixed_threads) {
   }
 }
 
-/* Returns the number in a text, or -1 if the text is not a number or the number is out of range. */
+/* Returns the number that a text contains, or -1 if the text is not a number or the number is out
+ * of range. */
 static double number_in(const char *text, double least, double most) {
   char *end;
   double number = strtod(text, &end);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a mutation in a copy of the library's sources, or checks that every mutation can be
-made."""
+"""Applies a mutation to a copy of the library's sources, or checks that every mutation can be
+applied."""
 
 import argparse
 import difflib
@@ -23,7 +23,7 @@ class Wrong(Exception):
 
 
 class Mutation:
-    """A mutation, that is, a line of the list."""
+    """A mutation, which is a line of the list."""
 
     def __init__(self, line, number):
         columns = re.split(r"\s{2,}", line.strip(), maxsplit=3)
@@ -52,7 +52,7 @@ def read_list(path):
 
 
 class Source:
-    """The lines of a source file without the markers, and the line that each marker refers to."""
+    """The lines of a source file without the markers, and the line to which each marker refers."""
 
     def __init__(self, path):
         self.path = path
@@ -87,7 +87,7 @@ def read_sources(folder):
 
 
 def find(sources, name):
-    """Returns the source and the line of the only marker with this name."""
+    """Returns the source and the line of the only marker with the given name."""
     places = [(source, line) for source in sources for other, line in source.markers
               if other == name]
     if len(places) != 1:
@@ -101,7 +101,7 @@ def find(sources, name):
 
 
 def without_comment(line):
-    """Returns a line of code without the comment at its end."""
+    """Returns a line of code without its trailing comment."""
     return re.sub(r"\s*//.*", "", line)
 
 
@@ -111,7 +111,7 @@ def depth_after(code, depth=0):
 
 
 def end_of_statement(lines, first):
-    """Returns the number of the line that follows the statement which begins at line `first`."""
+    """Returns the number of the line after the statement that begins at line `first`."""
     depth = 0
     for number in range(first, len(lines)):
         depth = depth_after(without_comment(lines[number]), depth)
@@ -135,7 +135,8 @@ def positions(text):
 
 
 def position_of(text, part, depth=0):
-    """Returns the first position of the part in the text at which `depth` brackets are open."""
+    """Returns the first position at which the text contains the part while `depth` brackets are
+    open."""
     for position, open_brackets in positions(text):
         if open_brackets == depth and text.startswith(part, position):
             return position
@@ -143,8 +144,8 @@ def position_of(text, part, depth=0):
 
 
 def condition(text):
-    """Returns where the condition of a statement begins and ends. This is the condition of an if, a
-    guard, a while or a ternary operator, the returned value, or the text in the last braces."""
+    """Returns the beginning and the end of a statement's condition. This is the condition of an if,
+    a guard, a while or a ternary operator, the returned value, or the text in the last braces."""
     keyword = re.match(r"\s*(if|while|guard|return) ", text)
     if keyword and keyword[1] == "return":
         return keyword.end(), len(text.rstrip())
@@ -162,7 +163,8 @@ def condition(text):
 
 
 def operand(text, begin, end, number):
-    """Returns where an operand of a condition begins and ends. Operands are counted from 1."""
+    """Returns the beginning and the end of one operand of a condition. Operands are counted from
+    1."""
     begins, ends, skip = [begin], [], 0
     for position, depth in positions(text[begin:end]):
         separator = re.match(r", *\n? *|\s*(&&|\|\|) ", text[begin + position : end])
@@ -180,7 +182,7 @@ def operand(text, begin, end, number):
 
 
 def substitute(lines, first, change):
-    """Replaces the statement that begins at line `first` by the text that `change` returns for
+    """Replaces the statement that begins at line `first` with the text that `change` returns for
     it."""
     end = end_of_statement(lines, first)
     return lines[:first] + change("\n".join(lines[first:end])).split("\n") + lines[end:]
@@ -294,7 +296,7 @@ def show(mutations, sources, name):
 
 
 def check(mutations, sources):
-    """Returns a message for each mutation that cannot be made."""
+    """Returns a message for each mutation that cannot be applied."""
     wrong = []
     known = {mutation.name: mutation for mutation in mutations}
     for mutation in known.values():

@@ -21,10 +21,11 @@
 #include "waker.h"
 #include "world.h"
 
-/* With more contexts, invocations would only be slower. */
+/* More contexts would only make invocations slower. */
 enum { MOST_CONTEXTS = 500 };
 
-/* How many operations may nest in one operation. There is a limit, so that the operation ends. */
+/* How many operations may be nested inside one operation. Without a limit, an operation might never
+ * end. */
 enum { BUDGET = 30 };
 
 void remember(multicast_token token) {
@@ -128,7 +129,7 @@ OPERATION("multicast_describe", 8) {
   EXPECT(multicast_describe(random_multicast(), look_at_line, &left), OK | INVALID_HANDLE);
 }
 
-/* The context of a watch. It is freed when the library can no longer call the watch's functions. */
+/* The context of a watch. It is freed once the library can no longer call the watch's functions. */
 typedef struct watcher {
   bool is_set;
 } watcher;
@@ -181,8 +182,8 @@ OPERATION("multicast_set_watch", 20) {
   EXPECT(multicast_set_watch(m, one_in(2) ? NULL : &watch), OK | INVALID_HANDLE);
 }
 
-/* Only one thread performs this operation at a time, so that it knows whether the watch's functions
- * may still run. */
+/* Only one thread at a time performs this operation, so that the thread knows whether the watch's
+ * functions may still be running. */
 OPERATION("multicast_set_watch of all", 6) {
   static bool is_busy;
   multicast all = {0};
@@ -200,7 +201,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Counts the visits of multicast_visit_undo(), and the visits that it has undone. */
+/* Counts the visits that multicast_visit_undo() has made, and those that it has undone. */
 typedef struct trial {
   int left, visited, undone;
 } trial;
@@ -236,8 +237,8 @@ static void choose_place(context *c) {
   if (one_in(3)) c->options.lifetime = random_lifetime();
 }
 
-/* The add hands the context over to the library, which may already have released it when the call
- * returns. */
+/* The add hands the context over to the library, which may already have released the context when
+ * the call returns. */
 OPERATION("multicast_add", 100) {
   context *c = context_make();
   bool is_retained = one_in(2);
@@ -265,8 +266,8 @@ OPERATION("multicast_broadcaster_register", 20) {
   }
 }
 
-/* Observers of a prefix are called after the observers of the name, so this one has the lowest
- * priority. If an observer of the name registers it, the same notification calls it. */
+/* Observers of a prefix are called after the observers of the name, so this observer has the lowest
+ * priority. If an observer of the name registers it, the ongoing notification still calls it. */
 OPERATION("multicast_broadcaster_register_prefix", 6) {
   context *c = context_make();
   char prefix[64];
@@ -311,7 +312,7 @@ static void add_several(bool is_by_name) {
 OPERATION("multicast_add_many", 15) { add_several(false); }
 OPERATION("multicast_broadcaster_register_many", 5) { add_several(true); }
 
-/* Adds equal delegates. All their registrations share one context. */
+/* Adds equal delegates. All the registrations share one context. */
 OPERATION("multicast_add of equal delegates", 10) {
   context *c = context_make();
   multicast m = random_multicast();
@@ -428,7 +429,8 @@ static void remove_listed(void) {
 }
 OPERATION("multicast_remove", 30) { remove_listed(); }
 
-/* Removes all equal delegates, or several delegates, with a time limit or without waiting. */
+/* Removes all equal delegates, or several different delegates, either with a time limit or without
+ * waiting. */
 OPERATION("removals with a time limit", 25) {
   multicast m = random_multicast();
   multicast_delegate listed[4];
@@ -552,7 +554,7 @@ OPERATION("multicast_lifetime_end", 8) {
   EXPECT(multicast_lifetime_end(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* Returns a timeout for ending an object, which another thread may be ending at the same time. */
+/* Returns a timeout for ending an object that another thread may be ending at the same time. */
 static uint64_t random_timeout(void) {
   return one_in(2) ? 0 : one_in(4) ? MULTICAST_FOREVER : random_below(100000);
 }
@@ -569,7 +571,7 @@ OPERATION("multicast_lifetime_end_within", 3) {
   MUST(!multicast_lifetime_is_valid(l), "a lifetime that has ended is valid");
 }
 
-/* Another thread may end any of these objects at any time. */
+/* Another thread may end any of these objects at any moment. */
 OPERATION("multicast_ended_within", 10) {
   const uint64_t handles[] = {random_token().id, random_multicast().id, random_lifetime().id,
                               random_queue().id};
@@ -633,7 +635,7 @@ OPERATION("multicast_queue_wait", 10) {
   MUST(count != 0, "the wait ended without a queued call");
 }
 
-/* Returns any queue but the first, which only run_queues() may run. */
+/* Returns any queue except for the first, which only run_queues() may run. */
 static multicast_queue random_other_queue(void) {
   return (multicast_queue){LOAD(world_queues[1 + random_below(QUEUE_COUNT - 1)])};
 }
@@ -642,7 +644,7 @@ OPERATION("multicast_queue_clear", 4) {
   EXPECT_COUNT(multicast_queue_clear(random_queue()), OK | INVALID_HANDLE);
 }
 
-/* Destroys any queue but the first. */
+/* Destroys any queue except for the first. */
 OPERATION("multicast_queue_destroy_within", 3) {
   multicast_queue q = random_other_queue();
   multicast_status status = multicast_queue_destroy_within(q, random_timeout());
@@ -706,7 +708,7 @@ void operate_inside_function(void) { operate_inside(NULL); }
 void operate_inside(context *c) {
   actor *a = actor_current();
   if (a->is_plain) return;
-  /* The outermost call of a queue's thread, or of a thread that is ending, gets a new budget. */
+  /* The outermost call on a queue's thread, or on an ending thread, receives a new budget. */
   if (a->calls + a->releases == 1 && LOAD(a->doing_count) == 0) a->budget = BUDGET;
   if (c != NULL && one_in(100)) {
     if (one_in(2)) sched_yield(); else nap(random_below(50));

@@ -26,25 +26,26 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Called inside a call, or with NULL inside a release. May perform operations, wait for a moment,
- * or end the thread. */
+/* Called inside a call, or inside a release with NULL as the argument. May perform operations, wait
+ * for a moment, or end the thread. */
 void operate_inside(context *c);
 
-/* Like operate_inside(), but called inside the release or copy of a payload, or inside a wake. */
+/* Like operate_inside(), but called while a payload is being released or copied, or inside a wake
+ * function. */
 void operate_inside_function(void);
 
 /* Begins an invocation of this thread. Returns the outer invocation, which the caller passes to
  * order_ends(). */
 struct order *order_begins(struct order *o);
-void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it was deferred */
+void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it has been deferred */
 
-/* Visits all delegates of a multicast, or only the first ones. */
+/* Visits all delegates of a multicast, or only the first few. */
 void visit_one(multicast m);
 
 /* Stores a token for other threads. */
 void remember(multicast_token token);
 
-/* Runs all queues, so that invocations that wait for room can continue. */
+/* Runs all queues, so that invocations waiting for room can continue. */
 void run_queues(void);
 
 #endif

@@ -88,8 +88,8 @@ void parcel_end_own(void *payload) {
   end(p);
 }
 
-/* Runs the body. The thread must not end in the body, because it may be in the middle of the
- * library. */
+/* Runs the body. The thread must not end inside the body, because it may be in the middle of a
+ * library function. */
 static void run_body(bool is_quiet) {
   if (is_quiet) return;
   ++actor_current()->releases;

@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Counts the parcels of one invocation. The invocation and each parcel have a reference. */
+/* Counts the parcels of one invocation. The invocation and each parcel hold a reference to it. */
 typedef struct receipts {
   int32_t references;
   int32_t left;     /* parcels that the library has not released */
-  int32_t copies;   /* the number of calls of `copy` */
+  int32_t copies;   /* the number of calls to `copy` */
   int32_t begun;    /* the number of calls with one of the parcels */
   int32_t returned; /* how many of these calls have returned */
   bool is_quiet;    /* whether copies and releases perform no operations */
@@ -22,8 +22,8 @@ receipts *receipts_make(void);
 void receipts_release(receipts *r);
 
 /* If the event is PARCELS or larger, the payload is always in a parcel, and the parcel counts its
- * calls. With smaller events the payload may be in a parcel, too, but has the same bytes as without
- * one. */
+ * calls. With smaller events, the payload may also be in a parcel, but has the same bytes as
+ * without one. */
 enum { PARCELS = 1000 };
 
 /* Make a parcel that the library or the test will own, and return its payload. */
@@ -40,7 +40,7 @@ void parcel_call_begins(uint32_t event, const void *payload, size_t size);
 void parcel_call_ends(uint32_t event, const void *payload, size_t size);
 void parcel_call_returns(const void *payload);
 
-/* Returns the number of parcels that the library has not released. */
+/* Returns the number of parcels that the library has not yet released. */
 int64_t parcel_count(void);
 uint64_t parcel_releases(void);
 

@@ -1,4 +1,4 @@
-# Builds the stress program in each build tree in which it runs.
+# Builds the stress program in each build tree that runs it.
 
 file(GLOB stress_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/Proof/Stress/*.c)
 add_executable(stress ${stress_sources})

@@ -19,8 +19,8 @@ enum { KEPT = 8, MOST_THREADS = 128 };
 
 static uint64_t current; /* the multicast that replays */
 
-/* The payload of an invocation: the multicast, the sending thread, and the number of the
- * invocation. */
+/* The payload of an invocation, which consists of the multicast, the sending thread, and the
+ * invocation's number. */
 typedef struct letter {
   uint64_t target;
   uint64_t thread;
@@ -31,8 +31,8 @@ typedef struct letter {
 static __thread letter sent;
 static uint64_t thread_count;
 
-/* Whether this thread is sending. A wake function must not send then, because not all listeners
- * have received the current letter. */
+/* Whether this thread is sending. A wake function must not send during that time, because not all
+ * listeners have received the current letter. */
 static __thread bool is_sending;
 
 /* The next number that a listener expects from a thread, or 0 for any number. */
@@ -128,7 +128,8 @@ void replays_invoke(void) {
     ++sent.number;
     memcpy(bytes, &sent, sizeof sent);
     int64_t result = multicast_invoke(m, 0, bytes, one_in(2) ? sizeof sent : sizeof bytes);
-    /* Inside a replay, the result is STATE if the multicast refuses nested invocations. */
+    /* Inside a replay, the result is MULTICAST_ERROR_STATE if the multicast refuses nested
+     * invocations. */
     EXPECT_COUNT(result, OK | INVALID_HANDLE | STATE);
     if (result < 0) --sent.number;
   }
@@ -156,7 +157,7 @@ OPERATION("multicast_add with replays", 20) {
   leave_listener(l);
 }
 
-/* Adds a last listener, and expects that the newest letters are replayed to it. */
+/* Adds one last listener, and expects the newest letters to be replayed to it. */
 void replays_end(void) {
   multicast m = {LOAD(current)};
   multicast_add_options options;

@@ -1,4 +1,4 @@
-/* A multicast that replays invocations. Threads invoke it with numbers and add listeners. Each
+/* A multicast that replays invocations. Threads invoke it with numbers, and add listeners. Each
  * listener expects each number once and in order. */
 
 #ifndef REPLAYS_H
@@ -6,7 +6,7 @@
 
 void replays_make(void);
 
-/* Called at the end of a round, when no other thread invokes. */
+/* Called at the end of a round, when no other thread is invoking. */
 void replays_end(void);
 
 #endif

@@ -23,8 +23,8 @@ void ignore_call(void *context, uint32_t event, const void *payload, size_t size
 
 enum { MEMBERS = 6 };
 
-/* The contexts that a session has added. It owns references to them, so that it can read their
- * tokens. */
+/* The contexts that a session has added. The session owns references to them, so that it can read
+ * their tokens. */
 typedef struct session {
   context *members[MEMBERS];
   uint32_t count;
@@ -53,7 +53,7 @@ static void let_others_run(void) {
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* Records that from now on, a running or new call of a member is a failure. */
+/* Records that, from now on, a running or new call of a member is a failure. */
 static void members_are_finished(session *s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
@@ -133,8 +133,8 @@ OPERATION("a session with a multicast", 6) {
   release_members(&s);
 }
 
-/* What the `listeners_changed` function of a multicast has reported last. The `release` function of
- * the multicast frees it. */
+/* The most recent report of a multicast's `listeners_changed` function. The multicast's `release`
+ * function frees this report. */
 typedef struct listeners {
   int32_t is_wanted;
   int32_t is_notifying;
@@ -156,14 +156,14 @@ static void leave_listeners(void *context) {
 
 static void release_listeners(void *context) {
   listeners *l = context;
-  /* The child of a fork does not have the thread that was notifying. */
+  /* The notifying thread does not exist in the child of a fork. */
   MUST(actor_current()->is_plain || (LOAD(l->is_notifying) == 0 && LOAD(l->is_wanted) == 0),
        "released while it is wanted");
   leave_listeners(l);
 }
 
-/* The multicast has functions to lock and release the contexts. Other threads know only the tokens
- * of its members. */
+/* The multicast has functions that lock and release the contexts. Other threads know only the
+ * tokens of the multicast's members. */
 OPERATION("a session with contexts of one kind", 8) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   listeners *heard = calloc(1, sizeof *heard);
@@ -197,7 +197,7 @@ OPERATION("a session with contexts of one kind", 8) {
 /* ---- Waiting for queued calls ---------------------------------------------------------------- */
 
 /* A multicast and a queue for its calls. The delegates and the copy, release and wake functions
- * perform no operations, because these could use the token of the current call. */
+ * perform no operations, because operations could use the token of the current call. */
 typedef struct line {
   multicast target;
   multicast_queue queue;
@@ -223,8 +223,8 @@ static void make_line(line *l) {
   }
 }
 
-/* Returns whether this thread must not wait for queued calls. In a calm round, a waiting delegate
- * could make its own removal return early. */
+/* Returns whether this thread must not wait for queued calls. In a calm round, a delegate that
+ * waits could make its own removal return early. */
 static bool is_in_calm_call(void) { return LOAD(world_is_calm) && !is_outside_of_calls(); }
 
 static int64_t to_line(const shipment *s, multicast_outcome *o) {
@@ -258,8 +258,8 @@ OPERATION("a session that waits for the thread of a queue", 3) {
     EXPECT_COUNT(send_to(&l, 0, &o), OK);
     MUST(o.unfinished == 0, "%llu unfinished", (unsigned long long)o.unfinished);
   }
-  /* The result may be PENDING, because the queue's thread may still be releasing a delegate with
-   * MULTICAST_ONCE. */
+  /* The result may be MULTICAST_PENDING, because the queue's thread may still be releasing a
+   * delegate with MULTICAST_ONCE. */
   multicast_status status = destroy_queue(l.queue);
   EXPECT(status, OK | PENDING);
   status = multicast_destroy(l.target);
@@ -275,8 +275,8 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* The result is OK if another thread that might run the queue is waiting for this thread or for
-   * releases. */
+  /* The result is MULTICAST_OK if another thread that might run the queue is waiting, either for
+   * this thread or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
        (unsigned long long)o.unfinished, (unsigned long long)pending);
@@ -290,8 +290,8 @@ OPERATION("a session that waits for itself", 6) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* This thread counts as the one that runs the queue only if its run has made a call, since all
-     * calls may have been cancelled. */
+    /* This thread counts as the queue's consumer only if its run has made a call, which is not the
+     * case if all calls had been cancelled. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
@@ -304,10 +304,10 @@ OPERATION("a session that waits for itself", 6) {
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* Calls only functions of the library, because another thread of the parent may have held a lock of
- * the test. */
+/* Calls only library functions, because another thread of the parent may have been holding one of
+ * the test's locks. */
 static void work_in_child(const line *l) {
-  alarm(60); /* ends a child that hangs */
+  alarm(60); /* ends a hanging child */
   EXPECT(multicast_queue_destroy(l->queue), OK);
   MUST(multicast_invoke(l->target, 0, NULL, 0) == 0, "a delegate of a destroyed queue");
   _exit(0);
@@ -335,10 +335,11 @@ OPERATION("a session that forks", 1) {
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* The queue and the multicast of a session that is waiting, or 0. */
+/* The queue and the multicast of a waiting session, or 0 if no session is waiting. */
 static uint64_t abandoned_queue, abandoned_target;
 
-/* No thread runs the queue of this session. Its calls end in end_abandoned(), on another thread. */
+/* No thread runs the queue of this session. end_abandoned() ends the session's calls on another
+ * thread. */
 OPERATION("a session that others end", 3) {
   static uint64_t is_taken;
   uint64_t no = 0;

@@ -1,6 +1,6 @@
-/* In a session, a thread creates an object, adds delegates that use it, lets all threads use it,
- * and destroys it. If destroying it returns MULTICAST_OK outside all calls, no call of these
- * delegates may be running. */
+/* In a session, a thread creates an object, adds delegates that use it, lets all threads use the
+ * object, and destroys it. If destroying the object returns MULTICAST_OK outside all calls, no call
+ * of these delegates may be running. */
 
 #ifndef SESSIONS_H
 #define SESSIONS_H

@@ -17,12 +17,12 @@ typedef struct shipment {
 
 void shipment_make(shipment *s, shipping how);
 
-/* Makes the invocation by calling `send`, checks the result and returns it, and ends the
- * shipment. */
+/* Makes the invocation by calling `send`, checks and returns the result, and ends the shipment. */
 int64_t shipment_send(shipment *s, multicast_outcome *o, int64_t (*send)(const shipment *s,
                                                                        multicast_outcome *o));
 
-/* For shipment_send(). They compare the outcome with the payloads, and release the references. */
+/* For shipment_send(). These functions compare the outcome with the payloads, and release the
+ * references. */
 void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o);
 void shipment_end(void *ended);
 

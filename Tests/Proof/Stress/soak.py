@@ -26,7 +26,7 @@ COLUMNS = {
 
 
 class Run:
-    """A run of the stress program, with the latest numbers of bytes that it has printed."""
+    """A run of the stress program, with the byte counts that it has most recently printed."""
 
     def __init__(self, program, seconds):
         self.allocated = self.held = None
@@ -45,7 +45,7 @@ class Run:
                 self.output.append(line)
 
     def sample(self):
-        """Returns the resources that the process uses now, or None if it has ended."""
+        """Returns the resources that the process is using, or None if the process has ended."""
         directory = Path(f"/proc/{self.process.pid}")
         try:
             status = (directory / "status").read_text()

@@ -1,10 +1,10 @@
-# The stress tests take half a minute in total. Each run uses a random seed and prints it.
+# In total, the stress tests take half a minute. Each run uses a random seed and prints it.
 
 # add_stress_test(name tree seconds options ...) adds a test that runs the stress program of this
 # build with the library of the build tree `tree`. If `tree` is empty, the test uses the library of
-# this build. If the tree has a sanitizer, the test runs the stress program of the same tree. A tree
-# NAME_posix with a sanitizer has only a library, so the test runs the stress program of the tree
-# NAME.
+# this build. If the tree has a sanitizer, the test runs that tree's own stress program. A tree
+# NAME_posix with a sanitizer contains only a library, so the test runs the stress program of the
+# tree NAME.
 function(add_stress_test name tree seconds)
   set(labels stress)
   if(tree MATCHES "sanitize")
@@ -24,7 +24,7 @@ function(add_stress_test name tree seconds)
       list(APPEND fixture ${programs}_tree)
     endif()
   endif()
-  # The program has as many busy threads as there are processors.
+  # The program keeps all processors busy.
   add_check(stress_${name} LABELS ${labels} TIMEOUT 300 COST ${seconds} NEEDS ${fixture} SANITIZED
     ENVIRONMENT ${environment}
     COMMAND ${program} --seconds ${seconds} ${ARGN})
@@ -43,7 +43,7 @@ add_stress_test(sanitize_thread_without_membarrier sanitize_thread 4 --without-m
 add_stress_test(sanitize_thread_posix sanitize_thread_posix 4)
 add_stress_test(sanitize_address sanitize_address 4)
 
-# `mutate` is not a test, because it takes an hour. This test only checks that its mutations fit the
-# sources.
+# `mutate` is not a test, because it takes an hour. This test only checks that the mutations still
+# fit the sources.
 add_check(stress_mutations_apply LABELS stress TIMEOUT 60 PACKAGES python3
   COMMAND ${CMAKE_CURRENT_LIST_DIR}/mutate --check)

@@ -1,5 +1,5 @@
-/* The watchdog detects hangs. If a thread makes no progress for too long, it prints what all
- * threads are doing and ends the process. */
+/* The watchdog detects hangs. If a thread makes no progress for too long, the watchdog prints what
+ * all threads are doing and ends the process. */
 
 #ifndef WATCHDOG_H
 #define WATCHDOG_H

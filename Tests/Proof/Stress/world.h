@@ -38,24 +38,24 @@ const char *name_of(int number);
 multicast_queue make_queue(void);
 multicast_status destroy_queue(multicast_queue q);
 
-/* In a calm round, a delegate never waits for a thread that might not be inside a call. That means
- * that it does not wait for room in a queue, for a queue's thread to stop, or for queued calls. As
- * a consequence, every removal outside all calls waits until no call runs, even if its result does
- * not say so. In other rounds such a removal may return earlier, because the removing thread may be
- * the one that has to run the queue. */
+/* In a calm round, a delegate never waits for a thread that might not be inside a call. It
+ * therefore does not wait for room in a queue, for a queue's thread to stop, or for queued calls.
+ * As a consequence, every removal outside all calls waits until no call is running, even if its
+ * result does not say so. In other rounds, such a removal may return earlier, because the removing
+ * thread may have to run the queue itself. */
 extern bool world_is_calm;
 bool waits_for_certain(void);
 bool is_outside_of_calls(void);
 
 void world_make(bool is_calm);
 
-/* Called at the end of a round, when only the threads of queues and the thread that runs queues are
- * left. */
+/* Called at the end of a round, when the only threads left are those of queues and the one that
+ * runs queues. */
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 
-/* Creates as many objects and threads as can exist in any round, so that the library allocates the
- * memory that it keeps for reuse before memory is measured. */
+/* Creates the largest number of objects and threads that can exist in any round, so that the
+ * library allocates the memory that it keeps for reuse before the memory is measured. */
 void world_warm_up(void);
 
 #endif

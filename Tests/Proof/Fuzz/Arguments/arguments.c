@@ -1,5 +1,5 @@
-/* The fuzz target `arguments`. For any arguments, the library must not crash and must return a
- * result that the header allows. */
+/* The fuzz target `arguments`. Whatever its arguments, the library must not crash, and must return
+ * a result that the header allows. */
 
 #include "calls.h"
 #include "expect.h"
@@ -17,9 +17,9 @@ static size_t input_size;
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* The default broadcaster outlives each input, so every input must find it in the same state:
- * without observers and without a transport, but with a multicast for each name, which has reported
- * its observers to a transport once. */
+/* The default broadcaster outlives each input, so every input must find it in the same state. In
+ * that state it has no observers and no transport, but it has a multicast for each name, and each
+ * of these multicasts has once reported its observers to a transport. */
 static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;

@@ -10,7 +10,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Only the fuzzing thread reads the input, so this does nothing on threads of queues. */
+/* Only the fuzzing thread reads the input, so this does nothing on the threads of queues. */
 void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
@@ -20,8 +20,8 @@ void callee_call_on(void) {
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* The payload may be NULL although the size is not 0, if the invocation has a copy or release
- * function. */
+/* If the invocation has a copy or release function, the payload may be NULL although the size is
+ * not 0. */
 static void read_payload(void *context, uint32_t event, const void *payload, size_t size) {
   const unsigned char *bytes = payload;
   volatile unsigned char sum = 0;
@@ -59,9 +59,9 @@ void callee_listeners_changed(void *context, multicast target, bool wanted) {
   callee_call_on();
 }
 
-/* Returns a status for a function of a transport: MULTICAST_OK, or sometimes
- * MULTICAST_ERROR_TIMEOUT. This is the only error of `publish` that the checks of a
- * multicast_outcome accept, because a notification that fails with it may have called observers. */
+/* Returns a status for a transport's function: MULTICAST_OK, or sometimes MULTICAST_ERROR_TIMEOUT.
+ * This is the only error of `publish` that the checks of a multicast_outcome accept, because a
+ * notification that fails with it may have called observers. */
 static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }
@@ -80,7 +80,7 @@ multicast_status callee_publish(void *context, const char *name, uint32_t event,
   return any_status();
 }
 
-/* The name is a name, or an empty name followed by a prefix. */
+/* The string is a name, or an empty name followed by a prefix. */
 static void expect_subscribed(void *context, const char *name) {
   if (name[0] != 0) expect_name(context, name);
   else EXPECT(strlen(name + 1) < 255, "a transport with a wrong prefix");
@@ -113,7 +113,7 @@ void callee_slow(void *context, multicast_token token, const char *label, uint64
 static bool is_of_transport(multicast_token token) {
   multicast_registration r = multicast_registration_default();
   int i;
-  /* The registration may have been removed. */
+  /* The registration may already have been removed. */
   if (multicast_token_get_registration(token, &r) != MULTICAST_OK) return true;
   for (i = 0; i < CALLEES && callee_functions[i] != r.delegate.function;) ++i;
   return i == CALLEES;

@@ -1,5 +1,5 @@
-/* Calls arbitrary functions of the header with arbitrary arguments, and expects results that the
- * header allows. */
+/* Calls arbitrary functions of the header with arbitrary arguments, and expects results allowed by
+ * the header. */
 
 #ifndef CALLS_H
 #define CALLS_H
@@ -10,7 +10,7 @@
 void begin_calls(void); /* makes the calling thread the fuzzing thread */
 void call_something(void);
 
-/* Destroys all objects that the input has created. */
+/* Destroys all the objects that the input has created. */
 void destroy_everything(void);
 
 bool is_fuzzing_thread(void);

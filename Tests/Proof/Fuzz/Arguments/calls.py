@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates a call of each function of the header with arbitrary arguments. The call expects a
-status that the function's comment in the header names. The files expectations*.c may contain two
-kinds of functions, which are written by hand:
+"""Generates a call to each of the header's functions with arbitrary arguments. The call expects one
+of the statuses that the function's comment in the header names. The files expectations*.c may
+contain two kinds of handwritten functions:
 
     void after_FUNCTION(...)   further expectations, given the arguments and the result
     void call_FUNCTION(void)   instead of the call"""
@@ -42,13 +42,13 @@ BY_TYPE = {
     "const multicast_invocation *": "any_invocation()",
     "const multicast_transport *": "any_transport()", "const multicast_watch *": "any_watch()",
 }
-# A transport may refuse with any status. The transport of this target uses this status.
+# A transport may refuse with any status. This target's transport uses the following status.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# The only thing that the system refuses in this target is a thread, and call_multicast_queue_start,
-# which is written by hand, expects that.
+# In this target, the system refuses nothing except threads, which the handwritten
+# call_multicast_queue_start expects.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
-# These functions are called more often than others, by these factors.
+# The factors by which these functions are called more often than others.
 OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,
          "multicast_invoke": 3, "multicast_invoke_with": 2, "multicast_queue_create": 2,
          "multicast_queue_run": 2, "multicast_broadcaster_register": 2,
@@ -56,7 +56,7 @@ OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,
 
 
 def variable(known, function, parameter):
-    """Returns the lines that declare an argument, in the order of evaluation."""
+    """Returns the lines that declare an argument, in their order of evaluation."""
     kind, name = parameter.type, parameter.name
     names = {one.name for one in function.parameters}
     declared = f"{kind}{'' if kind.endswith('*') else ' '}{name}"
@@ -92,7 +92,7 @@ def variable(known, function, parameter):
 def call_of(known, function, after):
     name, result = function.name, function.result
     lines = []
-    # The buffer `out` is declared after its `capacity`.
+    # The buffer `out` must be declared after its `capacity`.
     for one in sorted(function.parameters, key=lambda one: one.name == "out"):
         lines += variable(known, function, one)
     arguments = ", ".join(one.name for one in function.parameters)
@@ -140,7 +140,7 @@ def main():
     by_hand = "".join(path.read_text() for path in sorted(HERE.glob("expectations*.c")))
     after = re.findall(r"^void after_(\w+)\(", by_hand, re.MULTILINE)
     instead = re.findall(r"^void call_(\w+)\(void\)", by_hand, re.MULTILINE)
-    # Functions that were added in later versions come last, so that existing inputs keep their
+    # Functions that later versions have added come last, so that existing inputs keep their
     # meaning.
     functions = sorted(known.exported(), key=lambda one: one.comment.since)
     text, calls = [HEAD], []

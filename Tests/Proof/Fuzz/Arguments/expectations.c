@@ -31,7 +31,7 @@ void call_multicast_listener_flag(void) {
     EXPECT(!multicast_has_listeners(flag), "the flag of no multicast is set");
 }
 
-/* `*out` is the returned error, or reports whether a call still runs. */
+/* `*out` is the returned error, or reports whether a call is still running. */
 static void expect_status_beside(int64_t count, const multicast_status *out) {
   if (out == NULL) return;
   if (count < 0) EXPECT_EQ(*out, count);
@@ -54,8 +54,8 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
   expect_status_beside(result, out);
 }
 
-/* Returns a number that is larger than the greatest possible number of delegates, so that the
- * library must not use any other argument. */
+/* Returns a number larger than the maximum number of delegates, for which the library must refuse
+ * the call without using any other argument. */
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
@@ -181,7 +181,7 @@ void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status 
   EXPECT_EQ(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* Multicasts of the default broadcaster are not destroyed, because it keeps them. */
+/* The default broadcaster's multicasts are not destroyed, because that broadcaster keeps them. */
 void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
                                            const char *name, multicast result) {
   bool is_name = name != NULL && name[0] != '\0' && strlen(name) <= 255;
@@ -193,8 +193,8 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Makes this thread the last thread that ran the queue, because invocations on that thread never
- * block. Destroys the queue if that fails. */
+/* Makes this thread the last thread to have run the queue, because invocations on that thread never
+ * block. Destroys the queue if this fails. */
 static void become_consumer(multicast_queue q) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore_call, NULL};
@@ -236,7 +236,7 @@ void after_multicast_queue_destroy(multicast_queue queue, multicast_status resul
   EXPECT_EQ(multicast_queue_fd(queue), -1);
 }
 
-/* Waits at most 255 ns, because no other thread would end the wait. */
+/* Waits for at most 255 ns, because no other thread would end the wait. */
 void call_multicast_queue_wait(void) {
   multicast_queue q = {any_handle()};
   NOTE("multicast_queue_wait(%llx)", (long long)q.id);
@@ -248,7 +248,7 @@ void after_multicast_queue_fd(multicast_queue queue, int result) {
   EXPECT_EQ(multicast_queue_fd(queue), result);
 }
 
-/* Starting a thread is slow, so the handle is usually made invalid. */
+/* Starting a thread is slow, so this usually makes the handle invalid. */
 void call_multicast_queue_start(void) {
   multicast_queue q = {any_handle()};
   if (any_byte() >= 16) q.id = q.id ^ 1;
@@ -258,7 +258,7 @@ void call_multicast_queue_start(void) {
 }
 
 void after_multicast_queue_stop(multicast_queue queue, multicast_status result) {
-  if (result >= 0) become_consumer(queue); /* like after the queue's creation */
+  if (result >= 0) become_consumer(queue); /* as after the queue's creation */
 }
 
 void after_multicast_queue_get_stats(multicast_queue queue, multicast_queue_stats *out,
@@ -280,7 +280,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail, at most until the next call outside all delegates. */
+/* Makes allocations fail, at the latest until the next call outside all delegates. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

@@ -11,7 +11,7 @@ static bool is_writable(const multicast_outcome *o) {
 static void expect_outcome(const multicast_invocation *how, const multicast_outcome *o,
                            int64_t result) {
   EXPECT_EQ(o->flags, 0);
-  /* The invocation may have been deferred, and then returns 0. */
+  /* The invocation may have been deferred, in which case it returns 0. */
   if (result == 0 && o->called == 0) EXPECT(o->queued <= 1, "more than one that is deferred");
   else if (result >= 0) EXPECT_EQ(o->called + o->queued, result);
   else if (result != MULTICAST_ERROR_TIMEOUT) EXPECT_EQ(o->called + o->queued + o->refused, 0);
@@ -27,8 +27,8 @@ static void check(const multicast_invocation *how, const multicast_outcome *o, i
   } else if (o != NULL && result != MULTICAST_ERROR_INVALID_ARGUMENT) {
     expect_outcome(how, o, result);
   }
-  /* If the library could not read the struct, it has not taken over the payload, so free it here.
-   * If the size is wrong, the struct may lack these fields. */
+  /* If the library could not read the struct, it has not taken over the payload, which must
+   * therefore be freed here. If the size is wrong, the struct may lack these fields. */
   if (is_known || how == NULL || how->struct_size < sizeof *how || how->struct_size > 1024) return;
   if (how->release != NULL && how->copy == NULL) payload_take_back(how->payload);
 }

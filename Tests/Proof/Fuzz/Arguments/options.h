@@ -3,7 +3,7 @@
 
 #include "multicast.h"
 
-/* Return options, which the library can usually read, or sometimes NULL. */
+/* Return options that the library can usually read, or sometimes NULL. */
 multicast_add_options *any_options(void);
 
 multicast_create_options *any_create_options(void);

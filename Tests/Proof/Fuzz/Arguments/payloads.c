@@ -16,7 +16,7 @@ static struct {
   size_t size;
 } payloads[PAYLOADS];
 static int count;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* threads of queues use it, too */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* the threads of queues also use it */
 
 void payloads_begin(void) { count = 0; }
 

@@ -1,5 +1,5 @@
-/* Makes arguments from the bytes of the input: valid, stale and forged handles, structs of any size
- * and content, names and payloads. Pointers are valid, and point to exactly the bytes that the
+/* Makes arguments from the input's bytes: valid, stale and forged handles, structs of any size and
+ * content, names and payloads. Pointers are valid, and point to exactly as many bytes as the
  * library may read according to the header. */
 
 #ifndef VALUES_H
@@ -23,7 +23,8 @@ uint64_t any_timeout(void); /* in nanoseconds */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Stores a handle, so that it can be passed to any function and is destroyed at the end. */
+/* Stores a handle, which can then be passed to any function, and whose object is destroyed at the
+ * end. */
 void keep_handle(uint64_t id);
 int kept_handles(void);
 uint64_t kept_handle(int index);
@@ -31,20 +32,21 @@ uint64_t any_handle(void);
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* Returns a block of `size` bytes from the input, whose bounds the address sanitizer checks. */
+/* Returns a block of `size` bytes from the input. The address sanitizer checks the block's
+ * bounds. */
 void *any_bytes(size_t size);
 
 /* Returns a struct that begins with its size, or sometimes NULL. */
 void *any_struct(size_t known_size);
 
-/* Like any_struct(), for a struct that was smaller in an older version. All sizes from
+/* Like any_struct(), but for a struct that was smaller in an older version, so all sizes from
  * `oldest_size` on are valid. */
 void *any_older_struct(size_t oldest_size, size_t known_size);
 
 /* Returns a struct for the library to fill. Only its size field is initialized. */
 void *any_output(size_t known_size);
 
-/* Returns a name. For the default broadcaster it is one of a few names, because this broadcaster
+/* Returns a name. For the default broadcaster, the name is one of a few, because that broadcaster
  * never forgets a name. */
 const char *any_name(multicast_broadcaster of);
 

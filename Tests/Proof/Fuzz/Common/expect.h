@@ -1,5 +1,5 @@
-/* If a check fails, it prints the history, the value and the expected value, and aborts the
- * program, so that libFuzzer keeps the input. */
+/* A failed check prints the history, the value and the expected value, and aborts the program, so
+ * that libFuzzer keeps the input. */
 
 #ifndef EXPECT_H
 #define EXPECT_H

@@ -1,5 +1,5 @@
-/* The history of an input, that is, the steps that the program has performed. It is printed when a
- * check fails. If FUZZ_HISTORY is set in the environment, each step is printed immediately. */
+/* The history of an input, that is, the steps that the program has performed. A failed check prints
+ * the history. If FUZZ_HISTORY is set in the environment, each step is printed immediately. */
 
 #ifndef HISTORY_H
 #define HISTORY_H
@@ -18,7 +18,7 @@ void history_note(const char *format, const long long *values, int count);
   history_note((format), (const long long[]){__VA_ARGS__},                     \
                (int)(sizeof((const long long[]){__VA_ARGS__}) / sizeof(long long)))
 
-/* Lines between these two calls are printed as nested in the preceding line. */
+/* Lines between these two calls are indented below the preceding line. */
 void history_indent(void);
 void history_outdent(void);
 

@@ -17,7 +17,7 @@ typedef struct header {
   size_t alignment;
 } header;
 
-/* Stores the size and the alignment before the block. They are compared when the block is
+/* Stores the size and the alignment in front of the block, to compare them when the block is
  * deallocated. */
 static void *allocate(void *context, size_t size, size_t alignment) {
   size_t offset = alignment < sizeof(header) ? sizeof(header) : alignment;

@@ -50,8 +50,8 @@ const char *hostile_name(unsigned number) {
 
 /* ---- The steps of the peer ------------------------------------------------------------------- */
 
-/* Sends a packet. `where` determines the kind of the packet and the attached file. `size`
- * determines the size of the text, whether the text ends with NUL, and the number of files. */
+/* Sends a packet. `where` determines the kind of packet and the attached file. `size` determines
+ * the size of the text, whether the text ends with NUL, and the number of files. */
 static void say(const step *s) {
   struct {
     message m;
@@ -115,8 +115,8 @@ static uint32_t whole_size(uint32_t name_size, uint32_t payload_size) {
   return (uint32_t)(sizeof(entry) + name_size + payload_size + 7) & ~7u;
 }
 
-/* Writes an entry. `where` determines the mistake, the kind of the entry, and whether an answer is
- * right. The head moves by the size of the entry if that is possible. */
+/* Writes an entry. `where` determines the mistake, the kind of entry, and whether an answer is
+ * right. The head moves by the size of the entry, if possible. */
 static void write_entry(const step *s) {
   board *b = hostile_memory.board;
   const uint16_t kind = s->where / 8 % 4;

@@ -21,13 +21,13 @@ enum { LATER_MAX = 8, WAITS_MAX = 3 };
 static multicast_broadcaster broadcaster;
 static multicast_transport transport;
 static local_client *victim;
-static peer *other; /* NULL after it was cut off */
+static peer *other; /* NULL after it has been cut off */
 static uint64_t now;
 static uint64_t asked; /* the number of the next request */
 static unsigned met;   /* the number of peers so far */
-static multicast_local_question kept; /* a request that has not been answered */
+static multicast_local_question kept; /* a request that has not yet been answered */
 
-/* ---- Between the steps of the library -------------------------------------------------------- */
+/* ---- Between the library's steps ------------------------------------------------------------- */
 
 static struct {
   step what;
@@ -47,7 +47,7 @@ void disturb(void) {
   }
 }
 
-/* Expects that a range that begins in the peer's memory also ends there. */
+/* Expects a range that begins in the peer's memory to end there, too. */
 static void expect_inside(const void *from, size_t size) {
   const memory *m = other == NULL ? NULL : &other->memory;
   const unsigned char *at = from, *begin, *end;
@@ -83,8 +83,8 @@ static void observe(void *context, uint32_t event, const void *payload, size_t s
   if (size > 0) memcpy(copy, payload, size);
 }
 
-/* Connects the victim to a new peer. Every second peer was in the group before the victim. The
- * victim sends all notifications to such a peer until the peer has sent its names. */
+/* Connects the victim to a new peer. Every second peer joined the group before the victim. Until
+ * such a peer has sent its names, the victim sends it all notifications. */
 static void meet(void) {
   other = peer_add(victim, hostile_connect(), ++met % 2 == 0 ? "1-0123456789abcdef" : "");
 }
@@ -99,7 +99,7 @@ static void cut_off(void) {
   hostile_disconnect();
 }
 
-/* Answers a request immediately, or stores it for a later step. */
+/* Answers a request immediately, or stores the request for a later step. */
 static void answer(void *context, const multicast_local_question *question, uint32_t event,
                    const void *payload, size_t size) {
   observe(context, event, payload, size);
@@ -191,7 +191,7 @@ static bool visit(void *context, multicast_status status, int32_t pid, const cha
 }
 
 /* Sends a request. `where` determines how often the peer answers, and whether the answers are
- * right. The victim reads the answers while the request waits. */
+ * right. The victim reads the answers while the request is waiting for them. */
 static void ask(const step *s) {
   static const unsigned char payload[VICTIM_RING];
   const step answers = {WRITE, (uint8_t)(ENTRY_ANSWER * 8 + 64 + s->where / 16 % 2 * 32), s->size,
@@ -204,7 +204,7 @@ static void ask(const step *s) {
   asked += status == MULTICAST_OK || status == MULTICAST_ERROR_TIMEOUT;
 }
 
-/* Replies to a request that was received, or to a forged request. */
+/* Replies to a received request, or to a forged one. */
 static void reply(const step *s) {
   const multicast_local_question forged = {victim->base.handle, s->small % 4, s->large};
   multicast_local_reply(s->where % 2 == 0 ? &kept : &forged, &s->large, sizeof s->large);

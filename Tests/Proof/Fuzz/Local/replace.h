@@ -1,5 +1,5 @@
-/* Each source of libmulticast-local includes this file first. It replaces functions, so that the
- * memory of other peers can change at each step. See disturb.h. */
+/* Each source of libmulticast-local includes this file first. It replaces functions so that the
+ * memory of other peers can change at every step. See disturb.h. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

@@ -5,7 +5,8 @@
 #include "history.h"
 #include "operations.h"
 
-/* For each context, two objects: the weak context, and the strong context that `lock` returns. */
+/* Two objects for each context, namely the weak context and the strong context that `lock`
+ * returns. */
 static struct {
   char weak, strong;
 } objects[CONTEXTS];
@@ -45,7 +46,7 @@ static void *expected_context(const registration *r) {
   return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);
 }
 
-/* Expects a call of this function with this context to be the next one, and returns its
+/* Expects the next call to use the given function and context, and returns the call's
  * registration. */
 static registration *begin_call(frame *f, multicast_function function, const void *context) {
   model_settle(f);

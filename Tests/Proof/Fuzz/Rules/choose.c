@@ -66,8 +66,8 @@ choice choose_multicast(uint8_t byte) {
   return c;
 }
 
-/* A forged token may happen to be valid: a token that the model does not know yet, or the token of
- * a transport. */
+/* A forged token may happen to be valid, either because the model does not know that token yet, or
+ * because it is the token of a transport. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)

@@ -112,7 +112,8 @@ outcomes model_removal_of(int index) {
   const registration *r = &model.registrations[index];
   outcomes o = {{0}, 0};
   if (r->running == 0) allow(&o, MULTICAST_OK);
-  /* The header leaves open whether a call already runs in `lock`, and still runs in `unlock`. */
+  /* The header leaves open whether a call is already running during `lock`, and still running
+   * during `unlock`. */
   if (r->in_use > 0) allow(&o, MULTICAST_PENDING);
   return o;
 }
@@ -124,7 +125,7 @@ outcomes model_removal_by_value(int index) {
   for (int i = 0; i < model.registration_count; ++i) {
     const registration *x = &model.registrations[i];
     if (x->target != r->target || x->function != r->function || x->context != r->context) continue;
-    /* A release that runs during the removal may remove this registration, too. */
+    /* A release that runs during the removal may also remove this registration. */
     if (x->is_live && i != index && r->release == NONE && r->queue == NONE) continue;
     is_in_use = is_in_use || x->in_use > 0;
     if (x->is_live && i != index) continue;

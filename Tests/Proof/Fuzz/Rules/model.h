@@ -1,9 +1,9 @@
-/* The model: the rules of the header, implemented with plain arrays and linear searches, for one
- * thread. It was written from the text of the header, not from the library.
+/* The model implements the rules of the header for a single thread, using plain arrays and linear
+ * searches. It has been written from the text of the header, not from the library's sources.
  *
  * The model runs along with the library. An operation first changes the model and then calls the
- * library. Each function that the library calls checks with the model that this call is correct at
- * this point. When the library returns, the model says which results are allowed. */
+ * library. Each function that the library calls checks against the model that the call is correct
+ * at this point. When the library returns, the model determines which results are allowed. */
 
 #ifndef MODEL_H
 #define MODEL_H
@@ -52,11 +52,11 @@ typedef struct model_lifetime {
 /* The payload of an invocation with options, and the state that its queued calls share. */
 typedef struct model_cargo {
   void *payload; /* freed when it is released */
-  bool has_payload; /* false if the library does not own the payload, or has not copied it yet */
+  bool has_payload; /* false if the library does not own the payload, or has not yet copied it */
   size_t size;
   bool is_waiting; /* MULTICAST_WAIT */
   int references;  /* by the invocation, by queued calls, and by a call that a queue makes */
-  int queued;      /* the number of calls that are queued */
+  int queued;      /* the number of queued calls */
   int made;        /* the number of calls that have returned */
   int due;         /* the frame in which the release has to run, or NONE */
   bool is_released;
@@ -78,11 +78,11 @@ typedef struct model_queue {
   int capacity;
   multicast_overflow overflow;
   model_call *calls; /* oldest first; room for `capacity` */
-  int descriptor;    /* -1 if it was never requested */
+  int descriptor;    /* -1 if it has never been requested */
   bool has_wake;
   bool needs_wake;   /* whether `wake` has not been called since the last run */
   bool was_run;      /* a call has begun, so this thread is expected to run the queue */
-  int waking;        /* the number of calls of `wake` on the stack */
+  int waking;        /* the number of calls to `wake` on the stack */
   bool has_reserve;  /* whether memory for payloads is reserved */
   multicast_queue_stats stats;
 } model_queue;
@@ -91,7 +91,7 @@ typedef struct model_broadcaster {
   multicast_broadcaster handle;
   bool is_alive;
   int queue;          /* or NONE */
-  int targets[NAMES]; /* the multicast of each name; NONE if it is not known yet */
+  int targets[NAMES]; /* the multicast of each name; NONE if not yet known */
   int transport;      /* or NONE */
 } model_broadcaster;
 
@@ -100,11 +100,11 @@ typedef struct model_transport {
   bool is_attached; /* also false if attaching has failed */
   bool is_released;
   bool is_notified[NAMES];
-  bool is_notified_late; /* nesting was too deep, so the next change notifies it */
+  bool is_notified_late; /* nesting was too deep, so the next change notifies the transport */
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. The array is in order of addition and also contains removed
+/* One delegate in one multicast. The array is ordered by addition and also contains removed
  * delegates. */
 typedef struct registration {
   multicast_token token; /* 0 if not known yet */
@@ -144,7 +144,7 @@ typedef struct addition {
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
 
-/* A frame is a running function of the library that may call back. Frames nest. */
+/* A frame is a running function of the library that may call back into the target. Frames nest. */
 typedef enum frame_kind { CHANGE, INVOKE, VISIT, RUN, PRUNE, ENUMERATE } frame_kind;
 
 typedef enum frame_phase {
@@ -181,7 +181,7 @@ typedef struct frame {
   int cargo;         /* INVOKE with options: its cargo, or NONE */
   int row;           /* INVOKE with MULTICAST_WAIT: the queue of the latest calls, or NONE */
   int woken;         /* INVOKE: the queue whose wake has to be called now, or NONE */
-  bool has_woken;    /* RUN: the wake was called at the end of the run */
+  bool has_woken;    /* RUN: the wake has been called at the end of the run */
   bool is_inner;     /* RUN: inside a run of the same queue */
   bool has_ended;    /* the result is known */
   bool has_failed;   /* INVOKE with options: there was no memory for the payload */
@@ -201,7 +201,7 @@ typedef struct model_state {
   model_broadcaster broadcasters[BROADCASTERS];
   model_transport transports[TRANSPORTS];
   int transport_count;
-  bool has_nested_deep; /* nesting was too deep since the last operation of the top level began */
+  bool has_nested_deep; /* nesting has been too deep in the current top-level operation */
   int multicast_count, registration_count, lifetime_count, queue_count, broadcaster_count;
   frame frames[FRAMES];
   int depth;   /* frames */
@@ -226,17 +226,18 @@ void model_end(void);
 int model_new_multicast(multicast handle, int broadcaster);
 
 /* Returns the live registration below `newest` that an invocation calls after the registration
- * `after`, or first if `after` is NONE. Returns NONE if there is no such registration. */
+ * `after`, or the first that it calls if `after` is NONE. Returns NONE if there is no such
+ * registration. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes a registration. Its release is due now, or when its last call has returned. */
+/* Removes a registration. The release is due either now or once the last call has returned. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
 
-/* Returns the allowed results of the removal that was just performed. */
+/* Returns the allowed results of the removal that has just been performed. */
 outcomes model_removal_of(int index);
 
 /* Like model_removal_of(), but for the removal of the first equal delegate. Such a removal also
@@ -251,8 +252,8 @@ typedef struct selection {
 
 int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether calls of the selected delegates that were removed are running, so that a removal returns
- * MULTICAST_PENDING. If only `may` is set, the header leaves that open. */
+/* Whether calls of removed delegates that match the selection are running, so that a removal
+ * returns MULTICAST_PENDING. If only `may` is set, the header leaves this open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -261,17 +262,17 @@ void allow_pending(outcomes *o, const pending_calls *before, const pending_calls
 
 /* ---- Adding: model_add.c --------------------------------------------------------------------- */
 
-/* Called when the result of an add is known. Adds the registrations to the model unless the add has
+/* Called once the result of an add is known. Adds the registrations to the model unless the add has
  * failed. */
 void model_finish_adding(addition *a, bool has_failed);
 
-/* Called in a callback during an add. If an allocation has failed, the add has failed. */
+/* Called in a callback during an add. If an allocation has failed, the add has failed, too. */
 void model_follow_adding(frame *f);
 
 /* ---- Broadcasters: model_broadcaster.c ------------------------------------------------------- */
 
-/* The header leaves open in which order a broadcaster destroys its multicasts, so the model uses
- * the order that the library has chosen. */
+/* The header leaves open the order in which a broadcaster destroys its multicasts, so the model
+ * adopts the order that the library has chosen. */
 void model_follow_ending(const frame *f);
 
 /* ---- Frames: model_frame.c ------------------------------------------------------------------- */
@@ -293,7 +294,8 @@ void model_call_ends(frame *f);
 void model_use_ends(frame *f); /* after unlock, or after a lock that has returned NULL */
 
 void model_release_is_due(int context, int release, int registration);
-/* Removes the newest matching release from the due releases. Returns false if none is due. */
+/* Removes the newest matching release from the due releases. Returns false if no matching release
+ * is due. */
 bool model_take_release(int context, int release, int *registration);
 
 /* Sets the registration of the innermost call, or NONE. Returns false inside `lock` and `unlock`,
@@ -307,40 +309,41 @@ void model_give_payload(int cargo, void *payload);
 
 /* Releases one reference. Returns whether the payload's release is due now. */
 bool model_cargo_unref(int cargo);
-bool model_cargos_are_late(const frame *f); /* a release is due in this frame */
+bool model_cargos_are_late(const frame *f); /* a release has become due in this frame */
 
-/* Called when a payload is released. Advances the model to the point where this release is due. */
+/* Called when a payload is released. Advances the model to the point at which this release is
+ * due. */
 void model_follow_cargo(frame *f, int cargo);
 
-/* Called in a wake function. Advances the model to the point where a wake is due, and returns the
- * queue. */
+/* Called in a wake function. Advances the model to the point at which a wake is due, and returns
+ * the queue. */
 int model_follow_wake(frame *f);
 
-/* Called when a payload is copied. Advances the model to the point where a copy is due, and returns
- * the cargo. */
+/* Called when a payload is copied. Advances the model to the point at which a copy is due, and
+ * returns the cargo. */
 int model_follow_copy(frame *f);
 
 /* Returns whether calls are still queued at the end of a run, so that the library has to call
  * `wake`. */
 bool model_wakes_at_end(const frame *f);
 
-/* Called when the invocation has made and queued all its calls. */
+/* Called once the invocation has made or queued all its calls. */
 void model_end_invocation(frame *f);
 
-/* Called for example after a payload was released, when the call of the queue has ended. */
+/* Called when a queued call has ended, for example after its payload has been released. */
 void model_settle(frame *f);
 
-/* Returns whether the library's next allocation succeeds, and counts it. */
+/* Returns whether the library's next allocation succeeds, and counts that allocation. */
 bool model_take_memory(void);
 
 /* ---- Queues: model_queue.c ------------------------------------------------------------------- */
 
 void model_queue_call(frame *f, int index);
 
-/* If the next step is to queue a call, queues it. */
+/* If the next step is to queue a call, queues that call. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
-void model_queue_call_is_dead(int queue); /* a call was taken out, but its context is dead */
+void model_queue_call_is_dead(int queue); /* a call has been taken out, but its context is dead */
 void model_queue_cancel(int queue, int index);
 bool model_queue_contains(int queue, int index);
 int64_t model_queue_clear(int queue); /* returns the number of dropped calls */

@@ -24,7 +24,7 @@ static void take_token(addition *a, int i) {
            "two registrations with the same token");
 }
 
-/* Called if the name had no multicast before, so that the library has created it. */
+/* Called if the name previously had no multicast, so that the library has created one. */
 static void find_target(addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
@@ -47,15 +47,15 @@ void model_finish_adding(addition *a, bool has_failed) {
   for (i = 0; i < a->count; ++i) take_token(a, i);
 }
 
-/* A failed register changes nothing, with one exception: before memory ran out, it may have created
- * the multicast of the name, if there was none or if a caller had destroyed it. In that case the
- * model has to know its handle. */
+/* A failed register changes nothing, with one exception. Before memory ran out, it may have created
+ * the multicast of the name, if there was none or if a caller had destroyed it. In that case, the
+ * model has to learn the handle of that multicast. */
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];
   int left = memory_successes_left();
   if (!b->is_alive) return;
-  memory_recover(); /* looking it up may need memory, too */
+  memory_recover(); /* looking it up may also need memory */
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
   memory_fail_after(left);
   if (*target != NONE && found.id == model.multicasts[*target].handle.id) return;

@@ -16,7 +16,7 @@ void model_give_payload(int cargo, void *payload) {
   ++c->references;
 }
 
-/* Without a payload, no release is due. */
+/* No release is due without a payload. */
 bool model_cargo_unref(int cargo) {
   model_cargo *c = &model.cargos[cargo];
   if (--c->references > 0 || !c->has_payload) return false;
@@ -31,8 +31,8 @@ bool model_cargos_are_late(const frame *f) {
   return false;
 }
 
-/* A delegate with MULTICAST_ONCE is removed just before its call. If it also has a queued call,
- * that removal releases the payload of the queued call. */
+/* A delegate with MULTICAST_ONCE is removed just before its call. If the delegate also has a queued
+ * call, that removal releases the queued call's payload. */
 static void follow_removal(frame *f) {
   if (f->kind == VISIT && f->phase == BETWEEN && !f->is_over) model_find_next(f);
   else if (f->phase != LOCKED || f->kind == ENUMERATE) return;

@@ -120,7 +120,7 @@ void model_call_begins(frame *f) {
 }
 
 /* A queued call has returned, and its payload is released. The header leaves open whether the call
- * is still running at this point, and during the `unlock` of a context. */
+ * is still running at this point and during the context's `unlock`. */
 static void call_is_over(frame *f) {
   f->phase = RELEASING;
   if (f->kind != RUN || f->call.cargo == NONE || !model_cargo_unref(f->call.cargo)) {

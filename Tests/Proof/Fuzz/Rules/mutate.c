@@ -22,7 +22,7 @@ static size_t any(size_t below) {
 
 static void begin(unsigned int seed) { state = seed * 2654435761u | 1; }
 
-/* Half of the records are marked INSIDE. */
+/* Half of the new records are marked INSIDE. */
 static void make_record(uint8_t *r) {
   r[0] = (uint8_t)(any(OPERATIONS) | (any(2) ? INSIDE : 0));
   for (int i = 1; i < RECORD_SIZE; ++i) r[i] = (uint8_t)(any(4) ? any(64) : any(256));

@@ -68,7 +68,7 @@ static void make_odd(attempt *a, oddity what) {
   if (what != NEWER_CALLER) allow(&a->errors, MULTICAST_ERROR_INVALID_ARGUMENT);
 }
 
-/* Chooses `lifetime` and `queue`, which are usually none. */
+/* Chooses `lifetime` and `queue`, which are usually NONE. */
 static void refer(attempt *a, const record *r) {
   multicast_add_options *o = &a->options.known;
   outcomes unread = {{0}, 0};
@@ -115,7 +115,7 @@ static attempt begin_attempt(void) {
   return a;
 }
 
-/* Chooses the delegate, which rarely lacks a function. */
+/* Chooses the delegate, which in rare cases lacks a function. */
 static void take_delegate(attempt *a, uint8_t byte) {
   int i = a->add.count++;
   a->add.functions[i] = byte == 0xFF ? NONE : byte % FUNCTIONS;
@@ -124,7 +124,7 @@ static void take_delegate(attempt *a, uint8_t byte) {
   NOTE("  f%lld c%lld", a->add.functions[i], a->add.contexts[i]);
 }
 
-/* If the add must fail, the model lets it fail before the library is called. Otherwise the model
+/* If the add must fail, the model makes it fail before the library is called. Otherwise the model
  * waits for the library's result. */
 static void begin_adding(attempt *a) {
   model_enter(CHANGE)->adding = &a->add;

@@ -48,14 +48,14 @@ void perform_create_broadcaster(const record *r) {
 
 /* ---- Transports ------------------------------------------------------------------------------ */
 
-/* The new and the old transport while multicast_broadcaster_attach() runs, or NULL. */
+/* The new and the old transport while multicast_broadcaster_attach() is running, or NULL. */
 static model_transport *attaching, *replaced;
 
 static model_transport *transport_of(void *context) {
   model_transport *t = context;
   EXPECT(t >= model.transports && t < model.transports + model.transport_count,
          "a transport with the wrong context");
-  /* The old transport may still be called for names whose removal is not complete. */
+  /* The old transport may still be called for names whose removal is not yet complete. */
   EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
   EXPECT(!t->is_released, "a call of a transport that was released");
   return t;
@@ -90,7 +90,7 @@ static void unsubscribe(void *context, const char *name) { note(context, name, f
 static void release_transport(void *context) {
   model_transport *t = context;
   NOTE("transport: released");
-  /* If attaching the transport fails, the library releases it. */
+  /* If attaching the transport fails, the library releases that transport. */
   if (t == attaching && memory_failures() > model_top()->failures) t->is_attached = false;
   EXPECT(!t->is_attached && !t->is_released, "a release of a transport that was not due");
   t->is_released = true;
@@ -131,8 +131,8 @@ void perform_attach(const record *r) {
     if (own != NONE) model.transports[own].is_attached = true;
     model.broadcasters[c.index].transport = own;
   }
-  /* Nothing nests inside this call, because the functions that the library calls here do not call
-   * the library. */
+  /* Nothing is nested inside this call, because none of the functions that the library calls here
+   * call the library. */
   attaching = own == NONE ? NULL : &model.transports[own];
   replaced = old == NONE ? NULL : &model.transports[old];
   multicast_status status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
@@ -179,8 +179,8 @@ void expect_published(const publication *p) {
          "a notification that was not published");
 }
 
-/* Adds the allowed results, which depend on running calls of the observers, like the results of
- * multicast_destroy(). */
+/* Adds the allowed results. Like the results of multicast_destroy(), they depend on running calls
+ * of the observers. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -223,8 +223,8 @@ static int find_target(const choice *c, const name_choice *name, outcomes *error
   if (name->name == NONE) allow(errors, MULTICAST_ERROR_INVALID_ARGUMENT);
   if (errors->count == 0) target = model.broadcasters[c->index].targets[name->name];
   *is_destroyed = target != NONE && !model.multicasts[target].is_alive;
-  /* The header leaves open whether such a name counts as a name without observers or as a stale
-   * handle. */
+  /* The header leaves open whether a name whose multicast is destroyed counts as a name without
+   * observers or as a stale handle. */
   if (*is_destroyed) allow(errors, MULTICAST_ERROR_INVALID_HANDLE);
   return target;
 }
@@ -315,7 +315,7 @@ void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
   multicast_transport t = multicast_transport_default();
-  /* Attach a transport once, so that from now on all names report their observers. */
+  /* Attach a transport once, so that all names report their observers from now on. */
   t.publish = publish;
   detach(DEFAULT);
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
@@ -325,8 +325,8 @@ void end_default_broadcaster(void) {
     const char *name = broadcaster_names[i];
     EXPECT(multicast_broadcaster_unregister_all(b, name) >= MULTICAST_ERROR_INVALID_HANDLE,
            "observers were not unregistered");
-    /* If an input has destroyed the multicast of the name, this creates a new one for the next
-     * input. */
+    /* If an input has destroyed the multicast of the name, this creates a new multicast for the
+     * next input. */
     EXPECT_EQ(multicast_broadcaster_register(b, name, d, NULL, NULL), MULTICAST_OK);
     EXPECT_EQ(multicast_broadcaster_unregister(b, name, d), MULTICAST_OK);
   }

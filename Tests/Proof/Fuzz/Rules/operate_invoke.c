@@ -124,7 +124,7 @@ static void notify_by(int64_t (*notify)(multicast_broadcaster, const char *, uin
     finish_calls(f, notify(b, name.text, a.event, a.passed, a.size));
     if (is_published) expect_published(&p);
   } else {
-    /* For a name without observers the result is 0. If a caller has destroyed the multicast of the
+    /* For a name without observers, the result is 0. If a caller has destroyed the multicast of the
      * name, the header leaves two things open: whether the result is 0 or the error of a stale
      * handle, and whether the nesting limit applies. */
     if (c.is_alive && name.name != NONE && !a.is_missing) {

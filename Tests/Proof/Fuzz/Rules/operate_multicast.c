@@ -24,8 +24,8 @@ void perform_create(const record *r) {
   NOTE("= m%lld", index);
 }
 
-/* Adds the allowed results of the end of a multicast, which depend on running calls of its
- * delegates, including delegates that were removed before. */
+/* Adds the allowed results of ending a multicast, which depend on running calls of its delegates,
+ * including delegates that have already been removed. */
 static void allow_end(outcomes *allowed, int target) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -126,7 +126,7 @@ void perform_remove_several_within(const record *r) {
   if (out != NULL) EXPECT_ALLOWED(status, &statuses);
 }
 
-/* Prunes a multicast. For the model this is an invocation that makes no calls. */
+/* Prunes a multicast. To the model, this is an invocation that makes no calls. */
 void perform_prune(const record *r) {
   choice c = choose_multicast(r->a);
   outcomes errors = errors_of(&c, false);

@@ -13,9 +13,9 @@ enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Makes this thread the last thread that ran the queue, because invocations on that thread never
+/* Makes this thread the last thread to have run the queue, because invocations on that thread never
  * block. Otherwise an invocation could block forever, because the target has a single thread.
- * Returns false if there is no memory for the call that is needed for this. */
+ * Returns false if there is no memory for the call that this needs. */
 static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};
@@ -33,7 +33,7 @@ void perform_create_queue(const record *r) {
   multicast_queue_options o = multicast_queue_options_default();
   int64_t failures = memory_failures();
   bool is_bad = r->c >= 0xF8;
-  bool is_unrun = r->e >= 192; /* whether this thread runs no call of the new queue */
+  bool is_unrun = r->e >= 192; /* whether this thread is not running a call of the new queue */
   int i;
   o.capacity = capacities[r->a % 8];
   if (r->d & 1) o.thread_name = "of the queue";
@@ -43,7 +43,7 @@ void perform_create_queue(const record *r) {
   if (is_unrun && o.overflow == MULTICAST_OVERFLOW_BLOCK) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   if (r->f >= 128) o.wake = wake_loop;
   o.wake_context = (void *)(uintptr_t)(model.queue_count + 1);
-  /* A queue that blocks needs a call of become_consumer(), which is impossible at the nesting
+  /* A queue that blocks needs a call to become_consumer(), which is impossible at the nesting
    * limit. */
   if (model.nesting >= NESTING) o.overflow = MULTICAST_OVERFLOW_REFUSE;
   switch (r->c) {
@@ -87,9 +87,9 @@ void perform_create_queue(const record *r) {
   EXPECT_EQ(multicast_queue_run(q.handle, 0), model.nesting < NESTING ? 0 : MULTICAST_ERROR_LIMIT);
 }
 
-/* Returns whether the descriptor belongs to another queue. This can be the case after a queue was
- * destroyed, because the system reuses the numbers of closed descriptors, and a release function
- * may have requested the descriptor of another queue. */
+/* Returns whether the descriptor belongs to another queue. This can be the case after a queue has
+ * been destroyed, because the system reuses the numbers of closed descriptors, and a release
+ * function may have requested the descriptor of another queue. */
 static bool is_of_another(int descriptor) {
   for (int i = 0; i < model.queue_count; ++i)
     if (model.queues[i].is_alive && model.queues[i].descriptor == descriptor) return true;
@@ -168,8 +168,8 @@ static bool is_readable(int descriptor) {
   return ready == 1;
 }
 
-/* Calls all functions that query a queue, and multicast_queue_stop(), which must fail because the
- * queue has no thread. */
+/* Calls all functions that query a queue, as well as multicast_queue_stop(), which must fail
+ * because the queue has no thread. */
 void perform_watch(const record *r) {
   choice c = choose_queue(r->a);
   multicast_queue handle = {c.id};

@@ -1,5 +1,5 @@
 /* A multicast that replays invocations exists during this operation. It has a separate model, which
- * stores the numbers of the buffered invocations and the calls that have to come next. */
+ * stores the numbers of the buffered invocations and the calls that must come next. */
 
 #include <string.h>
 
@@ -52,8 +52,8 @@ static void be_called(void *context, uint32_t event, const void *payload, size_t
   if (l->is_once) EXPECT(!multicast_token_is_valid(l->token), "called once, and live in its call");
 }
 
-/* Adds an invocation's call of one listener to the expected calls. Returns false if the invocation
- * makes no new call of this listener. */
+/* Records that the invocation is expected to call the listener. Returns false if the invocation
+ * makes no new call to the listener. */
 static bool expect_call(int index, const item *invocation) {
   listener *l = &it.listeners[index];
   item call = *invocation;

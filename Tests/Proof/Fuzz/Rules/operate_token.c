@@ -18,7 +18,7 @@ static void remove_token(const choice *c, uint8_t how) {
   NOTE("multicast_token_remove(r%lld), way %lld", c->index, how % 5);
   model_enter(CHANGE);
   allow_handle_error(&allowed, c);
-  if (c->index != NONE && !c->is_alive) { /* it was removed before, but a call may still run */
+  if (c->index != NONE && !c->is_alive) { /* already removed, but a call may still run */
     const registration *x = &model.registrations[c->index];
     if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
     if (x->running > 0) allowed.values[0] = MULTICAST_PENDING;

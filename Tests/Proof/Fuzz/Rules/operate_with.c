@@ -34,8 +34,8 @@ typedef struct request {
   int cargo;
 } request;
 
-/* Returns the timeout, which is short if there is a queue that no thread has run, because a wait
- * for its calls would never end. */
+/* Returns the timeout, which is short if some queue has not been run by any thread, because a wait
+ * for that queue's calls would never end. */
 static uint64_t timeout_of(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1, MULTICAST_FOREVER, 0};
   for (int i = 0; i < model.queue_count; ++i)
@@ -80,7 +80,7 @@ static void make_request(request *q, const record *r) {
   q->argument = make_argument(r->b, r->c);
   q->passing = (passing)(r->d % 3);
   q->copy_fails = (r->g & 0x1C) == 0x1C;
-  if (q->passing != PLAIN) { /* in this case NULL is a valid payload */
+  if (q->passing != PLAIN) { /* in this case, NULL is a valid payload */
     q->argument.passed = q->argument.payload;
     q->argument.is_missing = false;
   }
@@ -104,8 +104,8 @@ static void make_request(request *q, const record *r) {
 
 static bool is_owned(const request *q) { return q->is_readable && q->passing == HANDED_OVER; }
 
-/* Hands the payload over to the library. A missing payload is NULL, which the library releases,
- * too. */
+/* Hands the payload over to the library. A missing payload is NULL, which the library also
+ * releases. */
 static void hand_over(request *q) {
   bool is_waiting = q->how.known.flags & MULTICAST_WAIT;
   q->cargo = model_new_cargo(q->argument.size, is_waiting);
@@ -151,7 +151,7 @@ static void expect_outcome(const request *q, const frame *f) {
   if (o->struct_size == sizeof q->out) EXPECT_EQ(q->out.unknown[0] | q->out.unknown[1], 0);
 }
 
-/* Makes an invocation with wrong arguments, which must not call anything. */
+/* Makes an invocation with wrong arguments, which must not call any function. */
 static void finish_without_calls(request *q, int64_t (*send)(const request *, const choice *,
                                                              const char *),
                                  const choice *c, const char *name, outcomes *allowed) {
@@ -264,14 +264,14 @@ void perform_visit_token(const record *r) {
   bool is_null = r->c == 0xFF;
   outcomes errors = errors_of(&c, is_null);
   NOTE("multicast_token_visit(r%lld)", c.index);
-  /* The result of the visitor does not matter. */
+  /* The visitor's result does not matter. */
   frame *f = begin_calls(&errors, VISIT, target_of(&c), 1 + r->b % 2);
   if (errors.count == 0) f->only = c.index;
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
-/* Returns whether the header determines which calls are running. For example, it does not determine
- * this inside `lock`. */
+/* Returns whether the header determines which calls are running, which is not the case inside
+ * `lock`, for example. */
 static bool is_stack_known(void) {
   for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;

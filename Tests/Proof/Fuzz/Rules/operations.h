@@ -59,7 +59,7 @@
 
 #define NUMBER_OF(NAME) DO_##NAME,
 typedef enum operation {
-  END_INSIDE, /* makes the function that the library has called return */
+  END_INSIDE, /* makes the function called by the library return */
   EACH_OPERATION(NUMBER_OF) OPERATIONS
 } operation;
 
@@ -76,19 +76,19 @@ void verify(void);
 
 void invoke_again(int target);
 
-/* Tells the model that calls of transports may fail because of deep nesting. */
+/* Tells the model that calls to transports may fail because of deep nesting. */
 void note_deep_nesting(void);
 
-/* Compares the notifications of transports with the existing observers. Must be called outside all
- * calls. */
+/* Compares the notifications that transports have received with the existing observers. Must be
+ * called outside all calls. */
 void compare_transports(void);
 
 /* The default broadcaster outlives an input. It has no observers before and after each input. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
-/* Whether a function that may wait is called with a time limit, and with which limit. With a single
- * thread, no function has to wait, so the limit does not change any result. */
+/* Whether a function that may wait is called with a time limit, and which limit that is. With a
+ * single thread, no function has to wait, so the limit does not affect any result. */
 typedef struct limit {
   bool is_limited;
   uint64_t timeout_ns;
@@ -111,7 +111,8 @@ choice choose_queue(uint8_t byte);
 choice choose_broadcaster(uint8_t byte);
 
 /* The transport of a broadcaster, and how often it had published before a notification. After the
- * notification, expect_published() expects that it has published, unless it was detached. */
+ * notification, expect_published() expects the transport to have published, unless it has been
+ * detached. */
 typedef struct publication {
   int broadcaster, transport; /* or NONE */
   int64_t before;
@@ -139,7 +140,7 @@ void allow_handle_error(outcomes *o, const choice *c);
   model_enter(CHANGE);                                                         \
   allow_handle_error(&allowed, &c)
 
-/* Allows the results of a removal of the first equal delegate. */
+/* Allows the results of removing the first equal delegate. */
 void remove_of(outcomes *allowed, int target, int function, int context);
 
 /* Allows MULTICAST_ERROR_OUT_OF_MEMORY if an allocation has failed during the frame. */
@@ -160,27 +161,27 @@ typedef struct argument {
 argument make_argument(uint8_t event, uint8_t size);
 frame *enter_invocation(int target, const argument *a);
 
-/* Returns the errors that a function which calls delegates may return. */
+/* Returns the errors that may be returned by a function that calls delegates. */
 outcomes errors_of(const choice *c, bool is_missing);
 
 /* Adds the errors that the policies of a multicast allow for multicast_invoke and
  * multicast_invoke_with. */
 void add_refusal(const choice *c, outcomes *errors);
 
-/* Returns true if the header does not say whether an invocation at this point counts as an
- * invocation inside a call of the multicast. */
+/* Returns true if the header does not say whether an invocation at this point would be inside a
+ * call made by the multicast. */
 bool is_place_open(const choice *c);
 
 /* Begins the frame of a function that makes calls. If errors are expected, the frame has no
  * calls. */
 frame *begin_calls(const outcomes *errors, frame_kind kind, int target, int64_t budget);
 
-/* Called when the library has returned. Expects the result to be the number of calls or an allowed
+/* Called once the library has returned. Expects the result to be the number of calls or an allowed
  * error. */
 void finish_calls(frame *f, int64_t result);
 void end_calls(frame *f, int64_t result, const outcomes *errors);
 
-/* Called when the library has returned. Expects that no call is missing and that the result is
+/* Called once the library has returned. Expects that no call is missing and that the result is
  * allowed. */
 void finish(int64_t result, const outcomes *allowed);
 

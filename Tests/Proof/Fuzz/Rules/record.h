@@ -1,6 +1,6 @@
 /* The input is a sequence of records of eight bytes, with one operation each. The top level
  * performs them in order. A function that the library calls performs the next records as long as
- * they are marked INSIDE, so the input also determines how operations nest. */
+ * they are marked INSIDE, so the input also determines how the operations nest. */
 
 #ifndef RECORD_H
 #define RECORD_H
@@ -18,11 +18,11 @@ typedef struct record {
 
 void records_begin(const uint8_t *data, size_t size);
 
-/* Reads the next record for the top level. Returns false at the end. */
+/* Reads the next record for the top level. Returns false at the end of the input. */
 bool records_next(record *out);
 
 /* Reads the next record for a function that the library has called. Returns false if the function
- * has to return. */
+ * should return. */
 bool records_next_inside(record *out);
 
 #endif

@@ -24,8 +24,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
   return 0;
 }
 
-/* Destroys everything that the input has left, by operations that are also compared with the
- * model. */
+/* Destroys everything that the input has left behind, by means of operations that are also compared
+ * with the model. */
 static void clean_up(void) {
   record r = {0};
   memory_recover();

@@ -1,8 +1,8 @@
 """A model of processors with a weaker memory order than x86, namely ARMv8 and RISC-V.
 
 The machine is multi-copy atomic, that is, all threads see the same memory. A thread executes its
-operations in any order that these rules allow. An operation waits for an earlier operation of its
-program if
+operations in any order that these rules allow. An operation waits for an earlier operation of the
+same program if
 
 - both access the same word, or one of them is a full fence;
 - a fence between them orders them: a release fence orders all operations before it with the
@@ -14,12 +14,12 @@ program if
   value, or, if it is a store, by a branch.
 
 A branch does not delay a load, because processors execute loads speculatively. A compiler fence is
-no operation of the machine. membarrier passes each other thread at a moment when the thread has
-executed all operations before some place in its program and none after it. It is also a full fence
-for the thread that executes it. A critical section begins with an acquire and ends with a release,
-so it is not a full fence, and operations from outside can move into it.
+not an operation of the machine. membarrier passes each other thread at a moment at which that
+thread has executed all operations before some point of its program and none after it. membarrier is
+also a full fence for the thread that executes it. A critical section begins with an acquire and
+ends with a release. It is therefore not a full fence, and operations outside it can move into it.
 
-A program has no loops and few steps. Each of its threads begins and ends once.
+A program has few steps and no loops, and each of its threads begins and ends once.
 """
 
 READ, WRITE, CHANGE, FENCE, BARRIER = "read", "write", "change", "fence", "membarrier"
@@ -44,15 +44,14 @@ def B():
 
 
 def predecessors(thread, rcpc):
-    """Returns, for each operation of a thread, the operations that have to be executed before
-    it."""
+    """For each operation of a thread, returns the operations that have to be executed before it."""
     result = []
     for place, op in enumerate(thread):
         before = set()
         for other_place in range(place):
             other = thread[other_place]
             # A load after a release fence does not wait for the fence, and an acquire fence does
-            # not wait for stores before it.
+            # not wait for preceding stores.
             fence = (op.kind in (FENCE, BARRIER) and
                      not (op.order == "acquire" and other.kind == WRITE)) or \
                 (other.kind in (FENCE, BARRIER) and
@@ -70,8 +69,8 @@ def predecessors(thread, rcpc):
 
 
 class State:
-    """A state of the machine: the contents of the memory and the registers, and the operations that
-    each thread has executed."""
+    """A state of the machine consists of the contents of memory and registers, and of the
+    operations that each thread has executed."""
 
     def __init__(self, memory, done, registers=(), passed=()):
         self.memory, self.done, self.registers, self.passed = memory, done, registers, passed
@@ -113,12 +112,13 @@ def execute(op, state):
 
 
 def barrier_steps(t, place, state):
-    """Returns the next states of a membarrier, which passes the other threads one by one before it
-    is complete."""
+    """Returns the states that can follow during a membarrier, which passes the other threads one by
+    one before it is complete."""
     waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
     if not waiting:
         return [state]
-    # It can pass a thread that has executed all operations up to some place and none after it.
+    # It can pass a thread that has executed all its operations up to some point and none after that
+    # point.
     return [state.with_passed((t, place, u)) for u in waiting
             if state.done[u] == frozenset(range(len(state.done[u])))]
 
@@ -138,7 +138,7 @@ def steps(threads, orders, state):
 
 
 def outcomes(threads, memory, rcpc):
-    """Returns all possible combinations of final values in the registers."""
+    """Returns all combinations of final register values that are possible."""
     orders = [predecessors(thread, rcpc) for thread in threads]
     start = State(tuple(sorted(memory.items())), tuple(frozenset() for _ in threads))
     seen, stack, ends = {start.key()}, [start], []

@@ -1,6 +1,6 @@
-"""Checks that every memory ordering in the sources that is not relaxed names the program in
-`programs` that tests it. The name is in a comment at the end of the line, such as `// order:
-frame`, or `/* order: tail */` in C. If there is no room, the comment is on the line above."""
+"""Checks that every non-relaxed memory ordering in the sources names the program in `programs` that
+tests it. The name is in a comment at the end of the line, such as `// order: frame`, or `/* order:
+tail */` in C. If there is no room on the line, the comment is on the line above."""
 
 import re
 
@@ -11,7 +11,7 @@ NAME = re.compile(r"(?://|/\*) order: (\w+)")
 
 
 def orderings(root):
-    """Yields the place, the line and the program's name for each ordering."""
+    """Yields the place, the line and the name of the program for each ordering."""
     sources = root / "Sources"
     for path in (*sorted((sources / "Multicast").rglob("*.swift")),
                  *sorted((sources / "Transports" / "Local").glob("*.c"))):
@@ -36,7 +36,7 @@ def complaints(root, programs):
         elif name not in programs:
             yield f"{place}: there is no program {name} in Tests/Proof/Model/weak/programs"
         unnamed.discard(name)
-    # No ordering in the sources names the programs in OF_FENCES, since they test fences and the
-    # order of operations.
+    # No ordering in the sources names the programs in OF_FENCES, since those programs test fences
+    # and the order of operations.
     for name in sorted(unnamed - OF_FENCES):
         yield f"Tests/Proof/Model/weak/programs: no ordering names the program {name}"

@@ -20,7 +20,7 @@ def changed(sign, number, first, second):
 
 
 def operation(body, when, order, symmetric):
-    """Returns the operation for a token without marks, or None if the token stands for no
+    """Returns the operation for a token without marks, or None if the token does not stand for an
     operation."""
     if body in ("fence", "light", "heavy"):
         if body == "light" and not symmetric:
