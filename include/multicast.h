@@ -127,10 +127,10 @@ extern "C" {
  *              several registrations share an object, either let `release` drop one reference to
  *              the object, or use no `release` and free the object after multicast_lifetime_end()
  *              has returned MULTICAST_OK (see the example 16_shared_context).
- * Counts       A removal that returns a count does not report MULTICAST_PENDING. Outside all
- *              delegates, it returns when no call to the removed delegates is running. Inside a
- *              delegate, it may return earlier. The variant with a time limit reports in `*out`
- *              whether calls are still running.
+ * Counts       A removal that returns a count does not report MULTICAST_PENDING. If made outside
+ *              all delegates, it returns when no call to the removed delegates is running. If made
+ *              inside a delegate, it may return earlier. The variant with a time limit reports in
+ *              `*out` whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
@@ -182,8 +182,8 @@ extern "C" {
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
  *              no system call, and does not wait. "prepared" means the same for a thread that,
  *              before its deadlines begin, has called multicast_thread_prepare() and has invoked
- *              the multicast or run the queue once. The delegates must follow the same rules. The
- *              exception is a queue's lock, which is held only briefly: a thread that finds it
+ *              the multicast or run the queue once. The delegates must follow the same rules. A
+ *              queue's lock is an exception: it is held only briefly, and a thread that finds it
  *              locked spins, and then sleeps. "yes" also applies to every inline function. All
  *              other functions acquire a lock and may allocate memory, make system calls, or wait.
  *
@@ -319,7 +319,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///            may wait for room in a queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A thread's first
 ///            invocation allocates a record of 11 KB, which another thread can reuse after this
-///            thread has ended. Invocations that are not nested touch only one page of it.
+///            thread has ended. Invocations that are not nested touch only one page of the record.
 /// Real time: prepared, unless a queued payload exceeds both 32 bytes and `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
@@ -752,7 +752,7 @@ typedef struct multicast_queue {
 
 /// `flags`: at most one call to this delegate is queued. A newer call replaces the event and
 /// payload of the queued call, which keeps its place. No effect without a queue. With
-/// MULTICAST_ONCE, the single call receives the event that is newest when it is made.
+/// MULTICAST_ONCE, the single call receives the event that is newest when the call is made.
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
@@ -766,7 +766,7 @@ struct multicast_add_options {
   uint32_t struct_size;  ///< sizeof(multicast_add_options).
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, combined by |.
   uint32_t flags;
-  /// Delegates with a higher priority are invoked first, equal ones in order of addition.
+  /// Delegates with a higher priority are called first; equal priorities, in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
@@ -1295,7 +1295,7 @@ typedef struct multicast_outcome {
   /// payload. Delegates that were removed before their call was queued do not count, nor do
   /// delegates with MULTICAST_ONCE that already had a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended inside; otherwise 0.
+  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended in one; otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that are still waiting or running. Otherwise 0. All other
   /// queued calls were dropped, cancelled, or replaced by a newer call.
@@ -1847,8 +1847,8 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/// Functions that watch a multicast, or all multicasts. A watch without functions only counts: see
-/// multicast_token_get_stats().
+/// Functions that watch a multicast, or all multicasts. A watch without functions only counts
+/// calls: see multicast_token_get_stats().
 ///
 /// A watch observes the calls that invocations, visits and queues make to delegates and visitors.
 /// `slow` and `called` run on the calling thread, after the call has returned, and before a removal

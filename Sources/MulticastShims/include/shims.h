@@ -302,8 +302,8 @@ static inline void shims_pause(void) {
 
 // ---- Race detectors ------------------------------------------------------------------------
 
-// Whether the program runs under a detector that needs to know which operation happens before
-// which: see races.c.
+// Whether the program runs under a race detector, to which happens-before relations must be
+// reported: see races.c.
 SHIMS_HIDDEN bool shims_races_are_detected(void);
 SHIMS_HIDDEN void shims_happens_before(void *address);
 SHIMS_HIDDEN void shims_happens_after(void *address);
@@ -425,7 +425,7 @@ SHIMS_SYSTEM uint64_t shims_get_process_id(void);
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 
-// Acquire and release the locks in the system's folder, which a fork acquires after the library's
+// Acquire and release the locks of the system's shims, which a fork acquires after the library's
 // locks.
 SHIMS_SYSTEM void shims_lock_system(void);
 SHIMS_SYSTEM void shims_unlock_system(bool is_child);
@@ -440,8 +440,8 @@ SHIMS_SYSTEM bool shims_watch_exit(void *record);
 // Called when the library is loaded.
 SHIMS_HIDDEN void shims_watch_process_exit(void);
 SHIMS_SYSTEM bool shims_is_main_thread(void);
-// Whether the calling thread is the main thread and is inside exit(), which also runs when main()
-// returns. Makes system calls.
+// Returns whether the calling thread is the main thread and is inside exit(). Returning from main()
+// also calls exit(). Makes system calls.
 SHIMS_HIDDEN bool shims_is_inside_exit(void);
 
 // The fork handlers. Defined in Swift.

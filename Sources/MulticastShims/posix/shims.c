@@ -1,4 +1,4 @@
-// The functions of any POSIX system (2008) with threads.
+// The functions for every system that has POSIX 2008 with threads.
 
 #include "shims.h"
 

@@ -1,4 +1,4 @@
-// The system functions of reports: they locate a function, and write to a descriptor.
+// The system functions for reports, which locate a function and write to a descriptor.
 //
 // Locating a function acquires no lock. The functions of Windows that find a module acquire the
 // loader's lock, which a thread holds while it runs the destructors of a library that is being
@@ -18,7 +18,7 @@
 
 // ---- Places --------------------------------------------------------------------------------
 
-// A module in memory, and one of its tables.
+// A module in memory, and its tables.
 typedef struct image {
   const char *base;
   const IMAGE_DATA_DIRECTORY *tables;
@@ -63,7 +63,7 @@ static DWORD find_begin(const image *in, DWORD offset) {
   return offset;
 }
 
-// Names the place after the exported function that begins at this offset, if there is one.
+// Stores the name of the exported function that begins at this offset, if there is one.
 static void find_symbol(const image *in, const IMAGE_EXPORT_DIRECTORY *exports, DWORD begin,
                         shims_place *place) {
   const DWORD *functions = at(in, exports->AddressOfFunctions);

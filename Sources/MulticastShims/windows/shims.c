@@ -131,7 +131,7 @@ void shims_backoff(void) {
 // ---- Event descriptors ---------------------------------------------------------------------
 
 // A descriptor is the handle of an event object. The handle fits into an int, because 64-bit
-// Windows uses only 32 bits of a handle and extends them by the sign.
+// Windows uses only 32 bits of a handle and sign-extends them.
 static HANDLE event_of(int descriptor) { return (HANDLE)(intptr_t)descriptor; }
 
 int shims_event_open(void) {
@@ -222,7 +222,7 @@ void shims_read_thread_name(uint32_t thread, shims_label *name) {
 
 static DWORD exit_key = FLS_OUT_OF_INDEXES;
 
-// Wine 8.0 holds a lock of the process while it calls this function. Another thread that ends may
+// Wine 8.0 holds a process-wide lock while it calls this function. Another thread that ends may
 // wait for that lock while it holds the loader's lock. If this function called the loader, for
 // instance by GetModuleHandle(), the two threads would wait for each other forever.
 //
