@@ -106,9 +106,9 @@ extern "C" {
  *              the same time if several threads invoke it. A delegate that was added with a queue
  *              runs on the thread that runs the queue, one call at a time.
  * Removal      A removal is a call to a function with remove, unregister, destroy or end in its
- *              name. Afterwards, no invocation calls the removed delegate, not even one that is
- *              already running, on any thread, but a call that has begun continues. Its queued
- *              calls are not made. The removal then waits until no other thread is in a call to a
+ *              name. Afterwards, no invocation on any thread calls the removed delegate, not even
+ *              one that is already running, but a call that has begun continues. Its queued calls
+ *              are not made. The removal then waits until no other thread is in a call to a
  *              delegate that it has removed. Unless it removes by token or by position, it also
  *              waits for calls to matching delegates that an earlier removal has removed. Other
  *              delegates do not delay it. If the removing thread is in such a call, or if a thread
@@ -171,10 +171,10 @@ extern "C" {
  *              the destructors of keys that were created earlier. A replay that the thread was
  *              making does not continue. If libc unwinds the stack, as glibc does, the cleanup
  *              handlers of the calling functions run first, while the thread is still in the call.
- * Copies       A handle is meaningless to another copy of the library, which rejects it or mistakes
- *              it for one of its own. A host and its plug-ins must therefore link the same shared
- *              library. Each copy that is loaded by dlopen() uses 24 bytes of the space that the
- *              loader reserves for thread-local variables. With glibc, about 100 copies fit.
+ * Copies       A handle is meaningless to another copy of the library, which rejects the handle or
+ *              mistakes it for one of its own. A host and its plug-ins must therefore link the same
+ *              shared library. Each copy that is loaded by dlopen() uses 24 bytes of the space that
+ *              the loader reserves for thread-local variables. With glibc, about 100 copies fit.
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
  *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
  *
@@ -290,8 +290,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///         invocations are nested on this thread.
 /// Ownership: the library borrows `context` until the removal has completed; with `release` the
 ///            library owns it from this call on. If the options cannot be read (bad `struct_size`,
-///            non-zero tail, unknown flag, `reserved` not 0), `release` does not run and the
-///            context stays yours. After every other failure, `release` has run.
+///            non-zero additional field, unknown flag, `reserved` not 0), `release` does not run
+///            and the context stays yours. After every other failure, `release` has run.
 /// Threads:   calls the delegate if the multicast replays past invocations (see `replay`).
 /// Cost:      O(1) amortised, with an occasional allocation, plus one for options. O(delegates) if
 ///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
@@ -1325,9 +1325,9 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was called; also if there is no memory to
 ///         take over the payload. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
 ///         passed; all calls were made or queued, and those that are `unfinished` stay queued.
-/// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
-///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
-///            After every other failure, `release` has run.
+/// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero additional
+///            field, unknown flag, `reserved` not 0), `release` does not run and the payload stays
+///            yours. After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
 /// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
@@ -1760,8 +1760,8 @@ static inline multicast_transport multicast_transport_default(void) {
 ///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls to the previous transport
 ///         are still running, and its `release` never runs.
 /// Ownership: with `release`, the library owns `context` from this call on; if the call fails,
-///            `release` has run. If the transport cannot be read (bad `struct_size`, non-zero tail,
-///            unknown flag), `release` does not run and the context stays yours.
+///            `release` has run. If the transport cannot be read (bad `struct_size`, non-zero
+///            additional field, unknown flag), `release` does not run and the context stays yours.
 /// Threads:   waits for running calls to the previous transport on other threads. Do not hold a
 ///            lock that its functions acquire.
 /// Reentry:   inside a function of the previous transport, returns MULTICAST_PENDING, and `release`
