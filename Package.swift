@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// With the trait Embedded, the core is compiled as CMake does it: as Embedded Swift, which needs
-/// only libc.
+/// With the trait Embedded, the core is compiled as Embedded Swift, as by CMake, and needs only
+/// libc.
 private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
 private let embeddedOnLinux: BuildSettingCondition = .when(
   platforms: [.linux], traits: ["Embedded"])
@@ -45,8 +45,8 @@ let package = Package(
             // Optimize for size, except functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // No unwinding tables: exceptions would pass through the library, because SwiftPM
-            // cannot make swiftc use the personality of MulticastShims/common/unwind.c.
+            // Omit unwinding tables. With them, exceptions would pass through the library, because
+            // SwiftPM cannot make swiftc use the personality in MulticastShims/common/unwind.c.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],

@@ -85,10 +85,11 @@ set(multicast_swift_target_flags)
 if(multicast_swift_target AND NOT multicast_assembly)
   set(multicast_swift_target_flags -target ${multicast_swift_target} ${multicast_macos_swift_flags})
   if(multicast_swift_target MATCHES "^riscv64-none-")
-    # The ABI of Linux passes arguments in floating-point registers.
+    # Linux's ABI passes arguments in floating-point registers.
     list(APPEND multicast_swift_target_flags -Xcc -march=rv64gc -Xcc -mabi=lp64d)
   elseif(multicast_swift_target MATCHES "^i[3-6]86-")
-    # On Linux the stack is aligned to 16 bytes at each call. Without a system it would be 4 bytes.
+    # Linux aligns the stack to 16 bytes at each call. The bare-metal target aligns it only to 4
+    # bytes.
     list(APPEND multicast_swift_target_flags -Xcc -mstack-alignment=16 -Xcc -fomit-frame-pointer)
   elseif(multicast_swift_target MATCHES "^armv7-none-")
     list(APPEND multicast_swift_target_flags

@@ -78,7 +78,7 @@ install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
 # The pkg-config files use paths relative to their own location. Exceptions are directories given as
-# absolute paths, and the prefix /usr, for which pkg-config has to recognize the compiler's own
+# absolute paths, and the prefix /usr. With /usr, pkg-config has to recognize the compiler's own
 # directories and leave them out, because the option -I/usr/include breaks C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})

@@ -14,8 +14,8 @@ if(NOT multicast_architecture)
   set(multicast_architecture ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 string(REPLACE aarch64 arm64 multicast_architecture "${multicast_architecture}")
-# macOS 11 is the first version for arm64. CMake has no default version, so that the C compiler uses
-# the version of this machine.
+# macOS 11 is the first version for arm64. CMake itself sets no version, in which case the C
+# compiler targets the version of this machine.
 set(multicast_macos ${CMAKE_OSX_DEPLOYMENT_TARGET})
 if(NOT multicast_macos)
   set(multicast_macos 11.0)
@@ -23,8 +23,8 @@ endif()
 if(NOT multicast_swift_target)
   set(multicast_swift_target ${multicast_architecture}-apple-macosx${multicast_macos})
 endif()
-# swiftc accepts atomics from macOS 15 on, because the system's library with their ordinary
-# implementation is that new. Embedded Swift inlines them and needs no library.
+# swiftc accepts atomics only for macOS 15 and later, whose system library contains their ordinary
+# implementation. Embedded Swift inlines atomics and needs no library.
 set(multicast_macos_swift_flags -Xfrontend -disable-availability-checking)
 if(CMAKE_OSX_SYSROOT)
   list(APPEND multicast_macos_swift_flags -sdk ${CMAKE_OSX_SYSROOT})
@@ -43,7 +43,7 @@ function(multicast_link_on_macos shared static_object swift_object)
   if(CMAKE_OSX_ARCHITECTURES)
     set(architecture -arch ${CMAKE_OSX_ARCHITECTURES})
   endif()
-  # One object, in which only the interface is global. The linker makes hidden symbols local.
+  # Makes one object in which only the interface is global. The linker makes hidden symbols local.
   add_custom_command(
     OUTPUT ${static_object}
     COMMAND ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${architecture} -r -nostdlib

@@ -21,9 +21,9 @@ endif()
 # ---- The core -------------------------------------------------------------------------------------
 
 # Swift's toolchains for Linux have no Embedded standard library for Windows. The one for bare metal
-# works under another name. The files contain the name, too. It is replaced by a name of the same
-# length, because the files also contain offsets. The target is Cygwin, because `long` has 32 bits in
-# MinGW, but the standard library treats `long` as a synonym of Int.
+# works if it is renamed. Its files also contain the target's name, and offsets, so sed replaces the
+# name with one of the same length. The target is Cygwin, not MinGW, because the standard library
+# treats `long` as a synonym of Int, but `long` has 32 bits in MinGW.
 set(multicast_swift_target x86_64-unknown-windows-cygnus)
 set(multicast_modules ${PROJECT_BINARY_DIR}/multicast-modules)
 get_filename_component(directory ${MULTICAST_SWIFTC} REALPATH)
@@ -57,7 +57,7 @@ add_custom_command(
     -Xllvm -enable-machine-outliner=never
     $<IF:$<CONFIG:Debug>,-Onone,-Osize>
     "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"
-    # Not -ffreestanding, because the inline functions of shims.h would not be inlined.
+    # Do not add -ffreestanding, which would prevent the functions of shims.h from being inlined.
     -Xcc -nostdlibinc -Xcc -isystem -Xcc ${multicast_shims_dir}/windows/core
     -Xcc -DMULTICAST_SYSTEM_WINDOWS
     -I ${PROJECT_SOURCE_DIR}/Sources/MulticastHeader -I ${multicast_shims_dir}/include

@@ -1,11 +1,11 @@
-# Changes the assembly for macOS that swiftc writes before it is assembled:
-# awk -f assembly-macho.awk IN IN >OUT
+# Changes the assembly for macOS that swiftc has written, before it is assembled: awk -f
+# assembly-macho.awk IN IN >OUT
 #
 #   -v debug=1          keep the debug information
 #
-# assembly.awk does the same for ELF and has the same arguments. Here IN needs only one pass, because
-# functions keep the names that swiftc gives them: the tools of macOS show such names in a readable
-# form.
+# assembly.awk does the same for ELF and has the same arguments. This script reads IN only once,
+# because functions keep the names that swiftc gives them, which the tools of macOS show in a
+# readable form.
 
 NR != FNR { exit }
 
@@ -18,7 +18,7 @@ NR != FNR { exit }
 }
 
 /^\t\.section\t/ { dropping = !debug && /__DWARF,/ }
-# The linker may leave out functions one by one.
+# This directive lets the linker leave out individual functions.
 /^\.subsections_via_symbols/ { print; next }
 dropping { next }
 !debug && /^\t\.(file|loc)\t/ { next }

@@ -1,4 +1,5 @@
-# Changes the assembly that swiftc writes before it is assembled: awk -f assembly.awk IN IN >OUT
+# Changes the assembly that swiftc has written, before it is assembled: awk -f assembly.awk IN IN
+# >OUT
 #
 #   -v aligned=PATTERN  sections of functions that begin on cache lines
 #   -v placed=PATTERN   the function whose inner loop needs a certain position, on x86-64

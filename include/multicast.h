@@ -52,7 +52,7 @@ extern "C" {
  *     13. Diagnostics                 what is registered, which thread waits, how long calls take
  *     14. The library                 version, status texts, allocator
  *
- * The following rules apply to every function. The comment of a function adds details or states
+ * The following rules apply to every function. A function's comment adds details or states
  * exceptions. A comment that begins with "Like" and the name of a function inherits everything from
  * that function's comment, except where it says otherwise.
  *
@@ -78,7 +78,7 @@ extern "C" {
  * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
  *              64-bit processor, a language that cannot pass structs by value passes the integer.
  *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
- *              or forged handle, or one of another kind, yields MULTICAST_ERROR_INVALID_HANDLE.
+ *              or forged handle, or one of another kind, results in MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
  *              options are invalid, memory or the system's thread keys have run out, or 2^26
  *              objects of the kind exist. multicast_create_error() returns the reason. A function
@@ -89,14 +89,14 @@ extern "C" {
  * Failure      A call that fails changes nothing, with two exceptions in which the operation has
  *              taken effect: MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM from a removal. A
  *              failed add or invocation runs `release`.
- * Structs      A struct that the caller fills starts with `struct_size`, which must be the caller's
- *              sizeof and not 0. All other fields default to zero, and reserved fields must be 0.
- *              The macro NAME_INIT initializes a struct with the defaults, and the function
- *              NAME_default() returns one. A caller that can use neither sets `struct_size` and
- *              clears the rest. Where a function takes a pointer to options, NULL means the
- *              defaults. The library accepts a struct that is larger than its own, up to 1024
- *              bytes, if the additional fields are 0. When the library fills in such a struct, it
- *              clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
+ * Structs      A struct that the caller fills starts with `struct_size`, which the caller must set
+ *              to the struct's sizeof; 0 is invalid. All other fields default to zero, and reserved
+ *              fields must be 0. The macro NAME_INIT initializes a struct with the defaults, and
+ *              the function NAME_default() returns one. A caller that can use neither sets
+ *              `struct_size` and clears the rest. Where a function takes a pointer to options, NULL
+ *              means the defaults. The library accepts a struct that is larger than its own, up to
+ *              1024 bytes, if the additional fields are 0. When the library fills in such a struct,
+ *              it clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
  * Cost         A function takes constant time unless its comment has a "Cost" line. A removal also
  *              issues a memory barrier if another thread has invoked the multicast.
  *
@@ -106,15 +106,15 @@ extern "C" {
  *              the same time if several threads invoke it. A delegate that was added with a queue
  *              runs on the thread that runs the queue, one call at a time.
  * Removal      A removal is a call to a function with remove, unregister, destroy or end in its
- *              name. Running invocations, on any thread, no longer call the removed delegate, but a
- *              call that has begun continues. Its queued calls are not made. The removal then waits
- *              until no other thread is in a call to a delegate that it has removed. Unless it
- *              removes by token or by position, it also waits for calls to delegates that it would
- *              have removed if they had not been removed earlier. Other delegates do not delay it.
- *              If the removing thread is in such a call, or if a thread in such a call waits in the
- *              library for the removing thread, the removal does not wait and returns
- *              MULTICAST_PENDING. The library cannot see other waits: a removal under a lock that
- *              the delegate acquires waits forever.
+ *              name. Afterwards, no invocation on any thread calls the removed delegate, not even
+ *              one that is already running, but a call that has begun continues. Its queued calls
+ *              are not made. The removal then waits until no other thread is in a call to a
+ *              delegate that it has removed. Unless it removes by token or by position, it also
+ *              waits for calls to matching delegates that an earlier removal has removed. Other
+ *              delegates do not delay it. If the removing thread is in such a call, or if a thread
+ *              in such a call waits in the library for the removing thread, the removal does not
+ *              wait and returns MULTICAST_PENDING. The library cannot detect other waits: if the
+ *              removing thread holds a lock that the delegate acquires, both wait forever.
  * Contexts     The library borrows a context until the removal has completed. When a removal
  *              returns MULTICAST_OK, the registration has ended: no thread is in a call to it, and
  *              no thread ever will be. The context then belongs to the caller again, unless another
@@ -127,18 +127,18 @@ extern "C" {
  *              several registrations share an object, either let `release` drop one reference to
  *              the object, or use no `release` and free the object after multicast_lifetime_end()
  *              has returned MULTICAST_OK (see the example 16_shared_context).
- * Counts       A removal that returns a count does not report MULTICAST_PENDING. Outside all
- *              delegates, it returns when no call to the removed delegates is running. Inside a
- *              delegate, it may return earlier. The variant with a time limit reports in `*out`
- *              whether calls are still running.
+ * Counts       A removal that returns a count does not report MULTICAST_PENDING. If made outside
+ *              all delegates, it returns when no call to the removed delegates is running. If made
+ *              inside a delegate, it may return earlier. The variant with a time limit reports in
+ *              `*out` whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
  *              the registration is removed. If a call to it is still running, the status is
  *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
  *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. The exception is `timeout_ns` in the struct multicast_invocation: because 0
- *              is the default of every field, it means no limit there.
+ *              caller. The exception is `timeout_ns` in the struct multicast_invocation, where 0
+ *              means no limit, because 0 is the default of every field.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -170,29 +170,29 @@ extern "C" {
  *              The library's destructor of thread-specific data then ends the call. It runs after
  *              the destructors of keys that were created earlier. A replay that the thread was
  *              making does not continue. If libc unwinds the stack, as glibc does, the cleanup
- *              handlers of the calling functions run first, with the thread still in the call.
- * Copies       A handle is meaningless to another copy of the library, which rejects it or mistakes
- *              it for one of its own. A host and its plug-ins must therefore link the same shared
- *              library. Each copy that is loaded by dlopen() uses 24 bytes of the space that the
- *              loader reserves for thread-local variables. With glibc, about 100 copies fit.
+ *              handlers of the calling functions run first, while the thread is still in the call.
+ * Copies       A handle is meaningless to another copy of the library, which rejects the handle or
+ *              mistakes it for one of its own. A host and its plug-ins must therefore link the same
+ *              shared library. Each copy that is loaded by dlopen() uses 24 bytes of the space that
+ *              the loader reserves for thread-local variables. With glibc, about 100 copies fit.
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
  *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
  *
  * Real time    Functions that threads with deadlines may call have a "Real time" line in their
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
- *              no system call, and does not wait. "prepared" means the same, once the thread has
- *              called multicast_thread_prepare() and has invoked the multicast or run the queue
- *              once before its deadlines begin. The delegates must follow the same rules. The
- *              exception is a queue's lock, which is held only briefly: a thread that finds it
+ *              no system call, and does not wait. "prepared" means the same for a thread that,
+ *              before its deadlines begin, has called multicast_thread_prepare() and has invoked
+ *              the multicast or run the queue once. The delegates must follow the same rules. A
+ *              queue's lock is an exception: it is held only briefly, and a thread that finds it
  *              locked spins, and then sleeps. "yes" also applies to every inline function. All
  *              other functions acquire a lock and may allocate memory, make system calls, or wait.
  *
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a callback by longjmp() or by an exception;
- * - calls on one thread that do not end in the reverse of their starting order. This can happen
- *   where stacks are switched, as by fibers and greenlets: after switching to another stack, a
- *   delegate may return only when all calls that its thread has begun since then have returned.
+ * - calls on one thread that do not end in the reverse of the order in which they began. This can
+ *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
+ *   a delegate may return only when all calls that its thread has begun since then have returned.
  *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
@@ -290,10 +290,10 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///         invocations are nested on this thread.
 /// Ownership: the library borrows `context` until the removal has completed; with `release` the
 ///            library owns it from this call on. If the options cannot be read (bad `struct_size`,
-///            non-zero tail, unknown flag, `reserved` not 0), `release` does not run and the
-///            context stays yours. After every other failure, `release` has run.
-/// Threads:   calls the delegate if the multicast replays (see multicast_create_options).
-/// Cost:      O(1) amortised, with an occasional allocation, and one for options. O(delegates) if
+///            non-zero additional field, unknown flag, `reserved` not 0), `release` does not run
+///            and the context stays yours. After every other failure, `release` has run.
+/// Threads:   calls the delegate if the multicast replays past invocations (see `replay`).
+/// Cost:      O(1) amortised, with an occasional allocation, plus one for options. O(delegates) if
 ///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
@@ -303,12 +303,12 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// Calls every delegate once, by priority and then by order of addition.
 ///
 /// The invocation does not call delegates that are added while it runs, nor delegates that are
-/// removed while it runs, unless their call had already begun. Paused delegates, and delegates that
-/// do not want `event`, are skipped. If a delegate has a queue, its call is queued; see section 8.
+/// removed before their turn. Paused delegates, and delegates that do not want `event`, are
+/// skipped. If a delegate has a queue, its call is queued; see section 8.
 ///
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for queued calls. If 0, they receive the pointer.
+/// @param size     Bytes at `payload`, copied for queued calls. If 0, these receive the pointer.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
 ///         multicast has been destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
@@ -319,7 +319,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///            may wait for room in a queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A thread's first
 ///            invocation allocates a record of 11 KB, which another thread can reuse after this
-///            thread has ended. Invocations that are not nested touch only one page of it.
+///            thread has ended. Invocations that are not nested touch only one page of the record.
 /// Real time: prepared, unless a queued payload exceeds both 32 bytes and `payload_size`.
 /// @since 1.0
 MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const void *payload,
@@ -332,7 +332,7 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one has been
-///         removed before and is still being called, the function waits for that call first.
+///         removed earlier and is still being called, the function waits for that call first.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
 ///            builds an index of up to 48 bytes per delegate, and finding one takes O(1). O(1) to
 ///            remove it. Removals in quick succession issue no memory barriers, but while they
@@ -359,7 +359,7 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
 
-/// Initializes a handle that is none: `multicast_token token = MULTICAST_NONE;`
+/// Initializes a handle as none: `multicast_token token = MULTICAST_NONE;`
 /// @since 1.0
 #define MULTICAST_NONE {0}
 
@@ -439,25 +439,25 @@ MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
                                                        uint64_t timeout_ns);
 
-/// Like multicast_remove_many(), but with a time limit. Reports whether calls are running.
+/// Like multicast_remove_many(), but with a time limit. Reports whether calls are still running.
 ///
-/// @param out  Receives MULTICAST_OK: no call to them is running; MULTICAST_PENDING or
-///             MULTICAST_ERROR_TIMEOUT: a call is still running, and `release` runs when the last
-///             one has returned; or the status of the function if it fails. May be NULL.
+/// @param out  Receives MULTICAST_OK: no call to a removed delegate is running; MULTICAST_PENDING
+///             or MULTICAST_ERROR_TIMEOUT: a call is still running, and `release` runs when the
+///             last one has returned; or the status of the function if it fails. May be NULL.
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_many_within(multicast target,
                                                    const multicast_delegate *delegates,
                                                    size_t count, uint64_t timeout_ns,
                                                    multicast_status *out);
 
-/// Like multicast_remove_context(), but with a time limit. Reports whether calls are running.
+/// Like multicast_remove_context(), but with a time limit. Reports whether calls are still running.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
 MULTICAST_API int64_t multicast_remove_context_within(multicast target, void *context,
                                                       uint64_t timeout_ns, multicast_status *out);
 
-/// Like multicast_remove_all(), but with a time limit. Reports whether calls are running.
+/// Like multicast_remove_all(), but with a time limit. Reports whether calls are still running.
 ///
 /// @param out  As in multicast_remove_many_within().
 /// @since 1.0
@@ -497,7 +497,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
                                                           multicast_delegate delegate);
 
-/// Returns the flag that multicast_has_listeners() reads in about 1 ns, without a function call.
+/// Returns the address of the flag that multicast_has_listeners() reads inline, in about 1 ns.
 ///
 ///     const uint32_t *flag = multicast_listener_flag(m);  // once
 ///     if (multicast_has_listeners(flag)) {                // each time
@@ -564,7 +564,7 @@ MULTICAST_API multicast_status multicast_create_error(void);
 /* ---- 4. Visiting ----------------------------------------------------------------------------- */
 
 /// The function that multicast_visit() calls for each delegate. The visitor usually calls the
-/// delegate's own typed function. The visit waits until it returns.
+/// delegate's own typed function. The visit waits until the visitor returns.
 ///
 /// @param context   The `context` that was passed to multicast_visit().
 /// @param delegate  A copy of the delegate, valid until this call returns. If the delegate was
@@ -582,7 +582,7 @@ typedef bool (*multicast_visitor)(void *context, const multicast_delegate *deleg
 /// Paused delegates are skipped, and `events` is ignored. A delegate with a queue is passed
 /// immediately, like any other. A delegate with MULTICAST_ONCE is removed when it is passed.
 ///
-/// @param visitor  Called for each delegate; not NULL. Returning false stops.
+/// @param visitor  Called for each delegate; not NULL. Returning false stops the visit.
 /// @param context  Passed to `visitor`; may be NULL.
 /// @return The number of delegates that were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
@@ -595,10 +595,10 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// Visits all delegates or none: if the visitor refuses one, the earlier visits are undone.
 ///
 /// This is for operations in two phases, such as prepare and roll back. When `visitor` returns
-/// false for a delegate, `undo` is called for the delegates visited before it, the last one first.
+/// false for a delegate, `undo` is called for the delegates visited before it, in reverse order.
 /// Delegates that have since been removed are skipped, so a delegate with MULTICAST_ONCE, which is
-/// removed when it is passed, is never undone. Delegates that have since been paused are undone. If
-/// the thread ends inside `visitor` or `undo`, no further visit is undone.
+/// removed when it is passed, is never undone. `undo` is also called for delegates that have since
+/// been paused. If the thread ends inside `visitor` or `undo`, no further visit is undone.
 ///
 /// @param visitor  As in multicast_visit(); not NULL.
 /// @param undo     Called like `visitor`; not NULL. Its result is ignored.
@@ -657,8 +657,8 @@ MULTICAST_API multicast_status multicast_token_remove_within(multicast_token tok
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE.
 /// Threads:   invocations that begin after the pause, on this thread or on a thread that has
-///            synchronized with it, do not call the delegate. Others may still call it for a short
-///            time.
+///            synchronized with it, do not call the delegate. Other invocations may still call it
+///            for a short time.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 
@@ -670,7 +670,7 @@ MULTICAST_API multicast_status multicast_token_pause(multicast_token token);
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 
-/// Returns the registration whose delegate this thread is calling; if nested, the innermost one.
+/// Returns the registration whose delegate this thread is calling; in nested calls, the innermost.
 ///
 /// A delegate can use this function to remove or pause itself without knowing its token.
 ///
@@ -734,7 +734,7 @@ typedef struct multicast_lifetime {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_lifetime;
 
-/// A queue. Calls wait in it until a loop of the program or a thread makes them. See section 8.
+/// A queue. Calls wait in it until the program's loop or the queue's thread makes them: section 8.
 /// @since 1.0
 typedef struct multicast_queue {
   uint64_t id;  ///< Opaque; 0 is none.
@@ -752,7 +752,7 @@ typedef struct multicast_queue {
 
 /// `flags`: at most one call to this delegate is queued. A newer call replaces the event and
 /// payload of the queued call, which keeps its place. No effect without a queue. With
-/// MULTICAST_ONCE, the single call receives the event that is newest when it is made.
+/// MULTICAST_ONCE, the single call receives the event that is newest when the call is made.
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
 
@@ -766,7 +766,7 @@ struct multicast_add_options {
   uint32_t struct_size;  ///< sizeof(multicast_add_options).
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, combined by |.
   uint32_t flags;
-  /// Delegates with a higher priority are invoked first, equal ones in order of addition.
+  /// Delegates with a higher priority are called first; equal priorities, in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
@@ -794,8 +794,8 @@ struct multicast_add_options {
   /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast, but not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// A name that shows people who registered the delegate, in multicast_dump() and
-  /// multicast_describe(). MULTICAST_HERE is such a name. Up to 63 bytes.
+  /// A name by which multicast_dump() and multicast_describe() show people who registered the
+  /// delegate. MULTICAST_HERE is such a name. Up to 63 bytes.
   const char *label;
 };
 
@@ -882,12 +882,12 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE is not
 /// removed. A context with `lock` stays locked while the enumerator runs, and `strong` is the
-/// result of `lock`. If the context is dead, the registration is removed instead. Registrations
-/// that are added during the enumeration, or removed before their turn, are not passed. A removal
-/// waits until the enumerator has returned. Inside the enumerator, multicast_token_current()
-/// returns the registration being passed.
+/// result of `lock`. If the context is dead, the registration is removed instead of being passed.
+/// Registrations that are added during the enumeration, or removed before their turn, are not
+/// passed. A removal waits until the enumerator has returned. Inside the enumerator,
+/// multicast_token_current() returns the registration being passed.
 ///
-/// @param enumerator  Called for each registration; not NULL. Returning false stops.
+/// @param enumerator  Called for each registration; not NULL. Returning false ends the enumeration.
 /// @param context     Passed to `enumerator`; may be NULL.
 /// @return The number of registrations that were passed (>= 0); MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT and
@@ -913,7 +913,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 /// After MULTICAST_OK, no delegate that was ever added under the lifetime, even if it was removed
 /// earlier, is running on any thread or waiting in any queue, and every `release` of these
 /// delegates has returned. Their code may then be unloaded. The handle becomes stale immediately,
-/// so an add under it fails with MULTICAST_ERROR_INVALID_HANDLE.
+/// so an add with this lifetime fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
 /// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of such a delegate is running,
 ///         and waiting was not possible; nothing is left to wait for once the last `release` has
@@ -968,7 +968,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 ///         has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a handle of these
 ///         kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
 /// Threads:   waits like a removal, so hold no lock that the calls acquire.
-/// Cost:      O(threads). For a lifetime, also the rest of the work of multicast_lifetime_end().
+/// Cost:      O(threads). For a lifetime, also the work that multicast_lifetime_end() has left.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
 
@@ -1026,9 +1026,9 @@ typedef struct multicast_queue_options {
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
   /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8
   /// more, for calls that are running or being queued. Each needs 64 additional bytes, and all
-  /// pages are written to. Queueing a payload of at most this size and making its call then
-  /// allocates no memory. A larger payload, or one for which no reserved memory is left, needs an
-  /// allocation. All queues of an invocation share one copy, in the memory of the first of these
+  /// pages are written to in advance. Queueing a payload of at most this size and making its call
+  /// then allocates no memory. A larger payload, or one for which no reserved memory is left, needs
+  /// an allocation. All queues of an invocation share one copy, in the memory of the first of these
   /// queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
@@ -1137,7 +1137,7 @@ MULTICAST_API int64_t multicast_queue_clear(multicast_queue queue);
 /// @return The number of queued calls (> 0); MULTICAST_ERROR_TIMEOUT: none was queued;
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a queue, or destroyed during the wait.
 /// Threads:   several threads may wait, and all are woken. Another thread may run the calls first.
-/// Reentry:   a delegate that calls this function delays the other calls in the queue that runs it.
+/// Reentry:   a delegate that calls this function delays the other calls in its own queue.
 /// @since 1.0
 MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeout_ns);
 
@@ -1184,9 +1184,9 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 
 /// The statistics of a queue since its creation, as numbers of calls.
 ///
-/// At every moment `queued` is the sum of `pending`, `delivered`, `dropped`, `cancelled` and
-/// `coalesced`. Every call that an invocation tries to queue counts as `queued` or as `refused`,
-/// except a call to a delegate with MULTICAST_ONCE that already has one in the queue.
+/// `queued` is always the sum of `pending`, `delivered`, `dropped`, `cancelled` and `coalesced`.
+/// Every call that an invocation tries to queue counts as `queued` or as `refused`, except a call
+/// to a delegate with MULTICAST_ONCE that already has one in the queue.
 /// @since 1.0
 typedef struct multicast_queue_stats {
   uint32_t struct_size;  ///< sizeof(multicast_queue_stats).
@@ -1295,7 +1295,7 @@ typedef struct multicast_outcome {
   /// payload. Delegates that were removed before their call was queued do not count, nor do
   /// delegates with MULTICAST_ONCE that already had a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended inside; otherwise 0.
+  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended in one; otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that are still waiting or running. Otherwise 0. All other
   /// queued calls were dropped, cancelled, or replaced by a newer call.
@@ -1325,9 +1325,9 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///         MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was called; also if there is no memory to
 ///         take over the payload. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
 ///         passed; all calls were made or queued, and those that are `unfinished` stay queued.
-/// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero tail,
-///            unknown flag, `reserved` not 0), `release` does not run and the payload stays yours.
-///            After every other failure, `release` has run.
+/// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero additional
+///            field, unknown flag, `reserved` not 0), `release` does not run and the payload stays
+///            yours. After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
 /// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
@@ -1340,14 +1340,14 @@ MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_in
 
 /* ---- 10. Policies ---------------------------------------------------------------------------- */
 
-/// What happens to a nested invocation: one that begins inside a call of the same multicast, on the
+/// What happens to a nested invocation, which begins inside a call by the same multicast, on the
 /// same thread, directly or through other multicasts.
 ///
 /// This policy applies to nested calls to multicast_invoke() and multicast_invoke_with(). Visits,
-/// enumerations and calls by token are always made immediately, but may be the outer call, as may a
-/// `lock`, `unlock`, `copy` or `wake` that one of these operations calls. A call that a queue
-/// executes is not an outer call, because the invocation that queued it is over. The policy takes
-/// precedence over the limit of 256 levels: a refused or deferred invocation needs no level.
+/// enumerations and calls by token are always made immediately, but may be the outer call, and so
+/// may a `lock`, `unlock`, `copy` or `wake` that they call. A call that a queue executes is not an
+/// outer call, because the invocation that queued it has ended. The policy takes precedence over
+/// the limit of 256 levels: a refused or deferred invocation needs no level.
 /// @since 1.1
 typedef uint32_t multicast_reentry;
 
@@ -1395,7 +1395,7 @@ typedef struct multicast_create_options {
   /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
   /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
   /// the replays, for all delegates. If several delegates are added together, all of them receive a
-  /// replay before the next one is made.
+  /// replay before the next replay is made.
   ///
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
   /// that was handed over, until newer invocations replace it or the multicast is destroyed. While
@@ -1525,8 +1525,8 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
 MULTICAST_API MULTICAST_NODISCARD bool multicast_broadcaster_is_valid(
     multicast_broadcaster broadcaster);
 
-/// Returns the broadcaster of the process, for code that has no other in common. It has no queue
-/// and is never destroyed.
+/// Returns the broadcaster of the process, for code that shares no other broadcaster. It has no
+/// queue and is never destroyed.
 ///
 /// @return Its handle, which is always the same, or zero if the first use ran out of memory.
 /// Ownership: the library owns it.
@@ -1666,8 +1666,8 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
                                                         multicast_outcome *out);
 
 /// Returns the multicast of a name, and creates it if necessary. On hot paths, look it up once, and
-/// then invoke it. An add to it does not use the broadcaster's queue. Invoking it only calls
-/// observers of this process, and no transport publishes the invocation.
+/// then invoke it. An add to this multicast does not use the broadcaster's queue. Invoking it calls
+/// only observers of this process, and no transport publishes the invocation.
 ///
 /// @return Its handle, which is always the same. Zero: not a broadcaster, not a name, out of
 ///         memory, or there are already 14,680,064 names in this broadcaster or 2^26 multicasts.
@@ -1691,7 +1691,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
-/// and multicast_call_stack() ignore these calls: inside them, they return the same as outside.
+/// and multicast_call_stack() ignore these calls, so inside a call they return the same as outside.
 /// @since 1.1
 typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
@@ -1760,8 +1760,8 @@ static inline multicast_transport multicast_transport_default(void) {
 ///         MULTICAST_ERROR_SYSTEM: done, but it is unknown whether calls to the previous transport
 ///         are still running, and its `release` never runs.
 /// Ownership: with `release`, the library owns `context` from this call on; if the call fails,
-///            `release` has run. If the transport cannot be read (bad `struct_size`, non-zero tail,
-///            unknown flag), `release` does not run and the context stays yours.
+///            `release` has run. If the transport cannot be read (bad `struct_size`, non-zero
+///            additional field, unknown flag), `release` does not run and the context stays yours.
 /// Threads:   waits for running calls to the previous transport on other threads. Do not hold a
 ///            lock that its functions acquire.
 /// Reentry:   inside a function of the previous transport, returns MULTICAST_PENDING, and `release`
@@ -1847,15 +1847,15 @@ MULTICAST_API multicast_status multicast_dump(multicast_writer writer, void *con
 MULTICAST_API multicast_status multicast_describe(multicast target, multicast_writer writer,
                                                   void *context);
 
-/// Functions that watch a multicast, or all multicasts. A watch without functions only counts: see
-/// multicast_token_get_stats().
+/// Functions that watch a multicast, or all multicasts. A watch without functions only counts
+/// calls: see multicast_token_get_stats().
 ///
 /// A watch observes the calls that invocations, visits and queues make to delegates and visitors.
 /// `slow` and `called` run on the calling thread, after the call has returned, and before a removal
 /// that waits for the call can complete. Calls that the watch's functions make, and calls at the
 /// 256th level of nesting, are counted but not watched. A thread that could not allocate its record
 /// does not call the functions of watches. A watch of all multicasts also watches calls to
-/// transports. Do not pause or remove their tokens, which belong to the library.
+/// transports. Do not pause or remove the tokens of these calls, which belong to the library.
 /// @since 1.1
 typedef struct multicast_watch {
   uint32_t struct_size;  ///< sizeof(multicast_watch).
@@ -1878,10 +1878,10 @@ typedef struct multicast_watch {
   uint64_t listener_warning_count;
   /// Called when a multicast has grown to `listener_warning_count` delegates, or to 2, 4, 8, ...
   /// times that number. Called once for each of these numbers until the watch is set again, even if
-  /// delegates are removed and added again, but only once if one add passes several of them. Called
-  /// on the adding thread, after the add. An add inside a function of a watch, or at the 256th
-  /// level of nesting, does not call it, but the next add does. multicast_describe() writes the
-  /// name of `target` and all its delegates.
+  /// delegates are removed and added again, but only once if a single add passes several of them.
+  /// Called on the adding thread, after the add. An add inside a function of a watch, or at the
+  /// 256th level of nesting, does not call it, but the next add does. multicast_describe() writes
+  /// the name of `target` and all its delegates.
   ///
   /// `count` is the number of delegates of `target`. Either `label` is the most frequent label and
   /// `function` is NULL, or `function` is the most frequent function of delegates without a label
@@ -1908,10 +1908,10 @@ static inline multicast_watch multicast_watch_default(void) {
 /// Sets, replaces or removes the watch of a multicast, or of all multicasts.
 ///
 /// A multicast with its own watch is watched only by that watch. A watch of all multicasts also
-/// watches later ones, and the names of broadcasters. Invocations that begin after this function
-/// has returned are watched, including the calls that they queue. Calls that were queued before may
-/// also be watched. Destroying a multicast ends its own watch. If the library was built with USDT
-/// probes, tools such as bpftrace also see watched calls.
+/// watches multicasts that are created later, including those of broadcasters. Invocations that
+/// begin after this function has returned are watched, including the calls that they queue. Calls
+/// that had been queued before may also be watched. Destroying a multicast ends its own watch. If
+/// the library was built with USDT probes, tools such as bpftrace also see watched calls.
 ///
 /// @param target  The multicast, or zero for all multicasts.
 /// @param watch   The watch, or NULL to remove it.
@@ -1922,10 +1922,10 @@ static inline multicast_watch multicast_watch_default(void) {
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of one multicast only.
 /// Threads:   waits for functions of the previous watch that are running on other threads.
 /// Cost:      O(1) for one multicast, O(multicasts) for all. While a watch is set, each call
-///            acquires one lock of the process and reads the clock twice. Up to 1,024 multicasts
-///            with their own watches are as fast as one; beyond that, watches are searched in
-///            lists. A call to `listener_warning` costs O(delegates), and adds to other multicasts
-///            may wait for it. With rare exceptions, other adds cost as much as before.
+///            acquires one process-wide lock and reads the clock twice. Up to 1,024 multicasts with
+///            their own watches are as fast as one; beyond that, watches are searched in lists. A
+///            call to `listener_warning` costs O(delegates), and adds to other multicasts may wait
+///            for it. With rare exceptions, other adds cost as much as before.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -1954,8 +1954,8 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
   return stats;
 }
 
-/// Reads the statistics of a registration, which are counted while a watch is set; all zero if none
-/// was set. If there is no memory to start counting, the call is not counted.
+/// Reads the statistics of a registration, which are counted while a watch is set; all zero if no
+/// watch has been set. If there is no memory to start counting, the call is not counted.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
 ///         NULL or has a wrong `struct_size`.
@@ -2064,11 +2064,11 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 
 /// Returns unused memory to the system, after a burst of many objects. Nothing else changes.
 ///
-/// The library frees memory to libc, so this function also calls malloc_trim(0) if libc has it. The
-/// slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that stale
-/// handles are safe. The pages of up to 1024 neighbouring slots are returned when all of these
-/// slots are vacant. Until then, a vacant slot of a registration can be reused by only one in 32
-/// multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
+/// The library returns memory to libc, so this function also calls malloc_trim(0) if libc has it.
+/// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
+/// stale handles are safe. The pages of up to 1024 neighbouring slots are returned when all of
+/// these slots are vacant. Until then, a vacant slot of a registration can be reused by only one in
+/// 32 multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
 /// ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters are not returned.
 /// Neither is the memory that libc keeps for ended threads, such as some of their stacks in glibc.
 /// With a custom allocator, nothing is returned.

@@ -56,13 +56,13 @@ extern "C" {
  *              or that it has not answered. Questions and answers use the same rings as
  *              notifications, with the same rules for order, losses and `overflow`. If
  *              MULTICAST_OVERFLOW_DROP_OLDEST overwrites a question or an answer, the asker cannot
- *              distinguish this from a peer that does not answer. The question ends at its time
- *              limit, or, if it has none, when the peer leaves. A transport does not receive its
- *              own questions.
- * Ends         When a process ends, no matter how, the system notifies all other peers, without a
- *              timeout. This takes at most 10 ms, unless the machine is busy or the last
- *              publications of the process take longer. The other peers deliver these publications,
- *              and then report MULTICAST_LOCAL_GONE.
+ *              distinguish this from a peer that does not answer. The question then ends at its
+ *              time limit or, if it has none, when the peer leaves. A transport does not receive
+ *              its own questions.
+ * Ends         When a process ends, no matter how, the system notifies all other peers, so they
+ *              need no timeout to notice. This takes at most 10 ms, unless the machine is busy or
+ *              the last publications of the process take longer. The other peers deliver these
+ *              publications, and then report MULTICAST_LOCAL_GONE.
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
  *              checks the data of a peer before using it, and disconnects a peer that breaks the
@@ -83,8 +83,8 @@ extern "C" {
  *
  * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
  * and answer at most 65,536 names. Beyond that, subscribing and answering fail with
- * MULTICAST_ERROR_LIMIT. A process that connects to a group and sends nothing for a second is
- * disconnected.
+ * MULTICAST_ERROR_LIMIT. Peers disconnect a process that connects to a group and sends nothing for
+ * a second.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -165,9 +165,9 @@ typedef struct multicast_local_options {
   /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
   /// kept)
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. For a peer, `pid` is its process ID, and
-  /// `text` is its name. For this transport, `pid` is an errno or 0, and `text` gives the reason in
-  /// English. `text` is valid until the function returns.
+  /// Called for each change, on the transport's thread. If a peer has changed, `pid` is the peer's
+  /// process ID, and `text` is its name. If this transport has changed, `pid` is an errno or 0, and
+  /// `text` gives the reason in English. `text` is valid until the function returns.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
   void *context;
@@ -194,8 +194,8 @@ static inline multicast_local_options multicast_local_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It joins the group on its own thread,
-/// and retries if that fails.
+/// Creates a transport for multicast_broadcaster_attach(). The transport joins the group on its own
+/// thread, and retries if that fails.
 ///
 /// A transport does not receive its own publications.
 ///
@@ -255,7 +255,8 @@ MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *
 
 /// Identifies a question, so that it can be answered.
 ///
-/// It may be copied and kept as long as needed, and need not be released. The fields are private.
+/// The struct may be copied and kept as long as needed, and need not be released. The fields are
+/// private.
 /// @since 1.1
 typedef struct multicast_local_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
@@ -266,14 +267,14 @@ typedef struct multicast_local_question {
 /// Sets the function that answers peers' questions about a name.
 ///
 /// The transport announces to its peers for which names it answers questions, in the same way as
-/// the names that have observers. multicast_local_flush() waits until the peers know about this.
+/// the names that have observers. multicast_local_flush() waits until the peers know this.
 ///
 /// @param transport  A transport from multicast_local_connect().
-/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the name's
-///                   previous function. NULL: stop answering questions.
+///                   `question` and `payload` are valid until the function returns. Replaces the
+///                   name's previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
@@ -296,8 +297,8 @@ MULTICAST_API multicast_status multicast_local_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// If nobody answers a question, it ends when the asker's time is up. If there are several replies
-/// to a question, the asker receives the first one.
+/// A question that nobody answers ends when the asker's time is up. If there are several replies to
+/// a question, the asker receives the first one.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
@@ -370,9 +371,9 @@ MULTICAST_API multicast_status multicast_local_ask(
 /// A question counts as a publication, and as a notification at the peer that receives it. An
 /// answer counts only in `overwritten`.
 ///
-/// At every moment `published` is the sum of `sent` and `unwanted`. `received` is the sum of
-/// `delivered`, the notifications that are being delivered or waiting in `queue`, and the
-/// notifications that were lost for reasons other than a full ring.
+/// `published` is always the sum of `sent` and `unwanted`. `received` is the sum of `delivered`,
+/// the notifications that are being delivered or waiting in `queue`, and the notifications that
+/// were lost for reasons other than a full ring.
 /// @since 1.1
 typedef struct multicast_local_stats {
   uint32_t struct_size;  ///< sizeof(multicast_local_stats).

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* libmulticast-mqtt: a broadcaster whose observers may be in other processes and on other machines.
- * An MQTT broker carries the notifications; libmosquitto talks to it.
+ * An MQTT broker carries the notifications, and libmosquitto connects to it.
  *
  *     multicast_mqtt_options options = multicast_mqtt_options_default();
  *     multicast_transport transport;
@@ -40,14 +40,14 @@ extern "C" {
  *              interruption, the last notifications arrive again, in order. With 2, a notification
  *              arrives exactly once while the connections last. When a connection ends,
  *              libmosquitto 2.0 may lose, repeat or delay notifications in transit. A notification
- *              has arrived when this library has received it. Publications and queues have limits;
- *              the library counts the notifications that are lost because of these limits.
+ *              counts as arrived when this library has received it. Publications and queues have
+ *              limits; the library counts the notifications that are lost because of these limits.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
- *              It sends the publication to each transport that subscribes later, when the first
- *              observer of the name registers. Further observers at the same broadcaster are not
- *              notified of it. Observers of the publishing transport are notified of it only with
- *              MULTICAST_MQTT_PLAIN.
+ *              The broker sends this publication to each transport that subscribes later, when the
+ *              transport's first observer of the name registers. Further observers at the same
+ *              broadcaster are not notified. Observers of the publishing transport are notified
+ *              only with MULTICAST_MQTT_PLAIN.
  * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
  *              broker can report that nobody receives it. Its response topic is PREFIX/%=ID, and
  *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
@@ -149,8 +149,8 @@ typedef struct multicast_mqtt_options {
   const char *key_password;
   /// The quality of service of publications and subscriptions: 0, 1 or 2. See "Losses".
   uint32_t qos;
-  /// The number of seconds after which a silent connection is checked, 5 to 65535 (default: 0,
-  /// which means 60).
+  /// The number of seconds of silence after which the connection is checked, 5 to 65535 (default:
+  /// 0, which means 60).
   uint32_t keep_alive_s;
   /// The number of seconds for which the broker collects messages for this client while there is no
   /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
@@ -165,8 +165,8 @@ typedef struct multicast_mqtt_options {
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024. Larger ones are refused or dropped (default:
-  /// 0, which means 16 MiB).
+  /// The largest payload, in bytes, up to 2^28 - 1024. Larger payloads are refused or dropped
+  /// (default: 0, which means 16 MiB).
   uint32_t max_payload;
   /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
   /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
@@ -214,11 +214,11 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It connects on its own thread, now and
-/// whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). The transport connects on its own
+/// thread, and again whenever the connection is lost.
 ///
-/// The transport subscribes at the broker to names that have observers. It does not receive its own
-/// publications.
+/// At the broker, the transport subscribes to the names that have observers. It does not receive
+/// its own publications.
 ///
 /// The transport's `publish` returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications are
 /// waiting; MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload`;
@@ -272,7 +272,8 @@ MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *t
 
 /// Identifies a question, so that it can be answered.
 ///
-/// It may be copied and kept as long as needed, and need not be released. The fields are private.
+/// The struct may be copied and kept as long as needed, and need not be released. The fields are
+/// private.
 /// @since 1.1
 typedef struct multicast_mqtt_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
@@ -288,11 +289,11 @@ typedef struct multicast_mqtt_question {
 /// counted (`ignored`).
 ///
 /// @param transport  A transport from multicast_mqtt_connect().
-/// @param name       1 to 255 bytes. Questions and notifications have separate names.
+/// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the name's
-///                   previous function. NULL: stop answering questions.
+///                   `question` and `payload` are valid until the function returns. Replaces the
+///                   name's previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
@@ -315,7 +316,7 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// If nobody answers a question, it ends when the asker's time is up. An asker that waits for more
+/// A question that nobody answers ends when the asker's time is up. An asker that waits for more
 /// than one answer receives all replies, even several to one question from the same program.
 ///
 /// @param question  The question that the function received, or a copy of it.
@@ -359,18 +360,19 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` has returned false, or the time is up and at least one answer has
 ///         arrived; MULTICAST_ERROR_TIMEOUT: the time is up, and no answer has arrived;
-///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Not all brokers report
-///         this; with those that do not, the call times out. mosquitto reports it, unless this
-///         transport answers the name itself; MULTICAST_ERROR_STATE: the connection was lost during
-///         the call, and somebody may have received the question; the broker has refused it; the
-///         connection uses MQTT 3.1.1, which has no questions; there is no connection, and
-///         MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the child of a fork;
-///         MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting, or the question was
-///         dropped to make room for newer ones, or one answer was lost because `capacity` others
-///         were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than `max_payload`;
-///         MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL; MULTICAST_ERROR_INVALID_HANDLE:
-///         not a transport of this library, or it has been released, perhaps during the call;
-///         MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or for an answer, which is lost.
+///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers questions about this name. With
+///         brokers that do not report this, the call times out. mosquitto reports it, unless this
+///         transport itself answers questions about the name; MULTICAST_ERROR_STATE: the connection
+///         was lost during the call, and somebody may have received the question; the broker has
+///         refused it; the connection uses MQTT 3.1.1, which has no questions; there is no
+///         connection, and MULTICAST_MQTT_REFUSE_OFFLINE is set; on the transport's thread; in the
+///         child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting, or the
+///         question was dropped to make room for newer ones, or one answer was lost because
+///         `capacity` others were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than
+///         `max_payload`; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
+///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
+///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
+///         for an answer, which is lost.
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
 ///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
 ///            during the call.
@@ -390,9 +392,9 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 
 /// The counters of a transport since it was created.
 ///
-/// At every moment `published` is the sum of `waiting`, `sending`, `sent`, `dropped` and
-/// `rejected`. Questions and answers are both publications and messages. A question that arrives
-/// counts as a notification; an answer that arrives in time counts only as `received`.
+/// `published` is always the sum of `waiting`, `sending`, `sent`, `dropped` and `rejected`.
+/// Questions and answers are both publications and messages. A question that arrives counts as a
+/// notification; an answer that arrives in time counts only as `received`.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).

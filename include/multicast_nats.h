@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 /* libmulticast-nats: a broadcaster whose observers may be in other processes and on other machines.
- * A NATS server carries the notifications; libnats talks to it.
+ * A NATS server carries the notifications, and libnats connects to it.
  *
  *     multicast_nats_options options = multicast_nats_options_default();
  *     multicast_transport transport;
@@ -34,8 +34,8 @@ extern "C" {
  *              across interruptions of the connection. If the program has called libnats's
  *              nats_SetMessageDeliveryPoolSize() with more than 1, only the publications of each
  *              name arrive in order.
- * Losses       A notification arrives at most once. It is lost if it is in transit when a
- *              connection ends, or if the receiver is not connected at that time. The server ends
+ * Losses       A notification arrives at most once. A notification is lost if it is in transit when
+ *              a connection ends, or if the receiver is not connected at that time. The server ends
  *              the connection of a receiver that is too slow for too long. While this process has
  *              no connection, its publications wait for one (see `capacity`).
  * Late observers
@@ -64,8 +64,8 @@ extern "C" {
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_nats_options: connect to servers with TLS only. It is implied by `ca_file`
-/// and `cert_file`, and by an address that begins with `tls://`. A server that requires TLS
-/// receives TLS connections in any case.
+/// and `cert_file`, and by an address that begins with `tls://`. Even without this flag,
+/// connections to a server that requires TLS use TLS.
 /// @since 1.1
 #define MULTICAST_NATS_TLS 0x1u
 
@@ -124,9 +124,9 @@ typedef struct multicast_nats_options {
   const char *key_file;
   /// The name that the server's certificate must have (default: NULL, the host of the address).
   const char *tls_name;
-  /// The number of seconds after which a silent connection is checked, 1 to 65535 (default: 0,
-  /// which means 60). If the server remains silent for the same time again, the connection is
-  /// considered lost.
+  /// The number of seconds of silence after which the connection is checked, 1 to 65535 (default:
+  /// 0, which means 60). If the server remains silent for that time again, the connection counts as
+  /// lost.
   uint32_t ping_interval_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
@@ -134,9 +134,9 @@ typedef struct multicast_nats_options {
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28. Larger ones are refused or dropped. The server also
-  /// has a limit, usually 1 MiB (default: 0, which means the limit of the server, or 2^28 before
-  /// the first connection).
+  /// The largest payload, in bytes, up to 2^28. Larger payloads are refused or dropped. The server
+  /// also has a limit, usually 1 MiB (default: 0, which means the limit of the server, or 2^28
+  /// before the first connection).
   uint32_t max_payload;
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
   /// message. While more bytes are waiting, nothing is received (default: 0, which means 64 MiB).
@@ -150,8 +150,8 @@ typedef struct multicast_nats_options {
   uint64_t reconnect_max_ns;
   /// The maximum time that one server may take to accept the connection, up to 2^62 (default: 0,
   /// which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid. libnats before 3.8
-  /// ignores the limit if the server sends its greeting and then nothing more. In that case, it
-  /// uses processor time and memory until the server ends the connection.
+  /// ignores the limit if the server sends its greeting and then nothing more. libnats then uses
+  /// processor time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
   /// The queue for notifications that arrive. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
@@ -185,11 +185,11 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
-/// Creates a transport for multicast_broadcaster_attach(). It connects on its own thread, now and
-/// whenever the connection is lost.
+/// Creates a transport for multicast_broadcaster_attach(). The transport connects on its own
+/// thread, and again whenever the connection is lost.
 ///
-/// The transport subscribes at the server to names that have observers. It does not receive its own
-/// publications.
+/// At the server, the transport subscribes to the names that have observers. It does not receive
+/// its own publications.
 ///
 /// The transport's `publish` returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications are
 /// waiting; MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload` or than the limit of
@@ -244,7 +244,8 @@ MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *t
 
 /// Identifies a question, so that it can be answered.
 ///
-/// It may be copied and kept as long as needed, and need not be released. The fields are private.
+/// The struct may be copied and kept as long as needed, and need not be released. The fields are
+/// private.
 /// @since 1.1
 typedef struct multicast_nats_question {
   uint64_t transport;  ///< The transport that answers. Zero: no question.
@@ -263,8 +264,8 @@ typedef struct multicast_nats_question {
 /// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_nats_reply(), or keep a copy of the question and answer later.
-///                   `question` and `payload` are valid until it returns. It replaces the name's
-///                   previous function. NULL: stop answering questions.
+///                   `question` and `payload` are valid until the function returns. Replaces the
+///                   name's previous function. NULL: stop answering questions.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread but libnats's, when `context` is no longer used:
 ///                   after the function has been replaced and its calls have returned, or after the
@@ -287,7 +288,7 @@ MULTICAST_API multicast_status multicast_nats_answer(
 
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
-/// If nobody answers a question, it ends when the asker's time is up. An asker that waits for more
+/// A question that nobody answers ends when the asker's time is up. An asker that waits for more
 /// than one answer receives all replies, even several to one question from the same program.
 ///
 /// @param question  The question that the function received, or a copy of it.
@@ -331,15 +332,15 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` has returned false, or the time is up and at least one answer has
 ///         arrived; MULTICAST_ERROR_TIMEOUT: the time is up, and no answer has arrived;
-///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers this name. Servers before 2.2 do
-///         not report this, so the call times out; MULTICAST_ERROR_STATE: the connection was lost
-///         during the call, and somebody may have received the question; there is no connection,
-///         and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread; in the child of a
-///         fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting, or the question
-///         was dropped to make room for newer ones, or one answer was lost because `capacity`
-///         others were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than `max_payload`, or
-///         than the server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name, or NULL;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
+///         MULTICAST_ERROR_NOT_FOUND, immediately: nobody answers questions about this name.
+///         Servers before 2.2 do not report this, so the call times out; MULTICAST_ERROR_STATE: the
+///         connection was lost during the call, and somebody may have received the question; there
+///         is no connection, and MULTICAST_NATS_REFUSE_OFFLINE is set; on the transport's thread;
+///         in the child of a fork; MULTICAST_ERROR_QUEUE_FULL: `capacity` publications are waiting,
+///         or the question was dropped to make room for newer ones, or one answer was lost because
+///         `capacity` others were waiting for `visit`; MULTICAST_ERROR_LIMIT: larger than
+///         `max_payload`, or than the server accepts; MULTICAST_ERROR_INVALID_ARGUMENT: not a name,
+///         or NULL; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
 ///         for an answer, which is lost.
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
@@ -361,10 +362,10 @@ MULTICAST_API multicast_status multicast_nats_ask(
 
 /// The counters of a transport since it was created.
 ///
-/// At every moment `published` is the sum of `waiting`, `sending`, `sent` and `dropped`. Questions
-/// and answers are both publications and messages. A question that arrives counts as a
-/// notification; an answer that arrives in time counts only as `received`, as does the server's
-/// report that nobody answers.
+/// `published` is always the sum of `waiting`, `sending`, `sent` and `dropped`. Questions and
+/// answers are both publications and messages. A question that arrives counts as a notification; an
+/// answer that arrives in time counts only as `received`, as does the server's report that nobody
+/// answers.
 /// @since 1.1
 typedef struct multicast_nats_stats {
   uint32_t struct_size;  ///< sizeof(multicast_nats_stats).

@@ -2,8 +2,8 @@
 # to which that page links, and labelled lines of comment blocks ("Cost: ...") become paragraphs
 # with titles.
 
-# Collects the sections, for heads that do not list them, and the parameters and results that
-# comments omit according to the rules at the head of multicast.h.
+# Collects the sections, for headers whose first comment does not list them, and the parameters and
+# results that comments omit according to the rules in the first comment of multicast.h.
 BEGIN {
   while ((getline < ARGV[1]) > 0) {
     ++at
@@ -28,7 +28,7 @@ function read_usual_meaning(  meaning, names, count, i) {
   count = split(substr($0, 1, index($0, ": ")), names, "`")
   for (i = 2; i <= count; i += 2) usual[names[i]] = capital(meaning) "."
 }
-# Collects the `@param` and `@return` paragraphs of a comment, with their places.
+# Collects the `@param` and `@return` paragraphs of a comment, with their positions.
 function read_comment(  tag) {
   if (match($0, /^\/\/\/ Like multicast_[a-z_]+\(\)/)) like = substr($3, 1, index($3, "(") - 1)
   if (/^\/\/\/ @param /) tag = $3
@@ -127,7 +127,7 @@ FNR == 1 && is_cpp && /^\/\*/ {
 }
 FNR == 1 && is_cpp { print "/// @file"; is_head_of_part = 1; next }
 # Skips specializations of std classes, which Doxygen cannot find.
-is_cpp && /^\/\/\/ For std::unordered_/, is_cpp && /^};/ { next }
+is_cpp && /^\/\/\/ .*for std::unordered_/, is_cpp && /^};/ { next }
 is_head_of_part && /^\/\// { $0 = "/" $0 }
 !/^\/\// { is_head_of_part = 0 }
 is_head && /^ \* +[a-z_]+[.]hpp  +/ {

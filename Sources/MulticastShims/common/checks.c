@@ -40,8 +40,7 @@ uint32_t shims_checks_rank(const void *lock) {
   return index < SHIMS_NAME_LOCK ? 2 : (uint32_t)(3 + index - SHIMS_NAME_LOCK);
 }
 
-// By dprintf: if this is a signal handler, the code that it interrupted may hold the lock of
-// stderr.
+// Uses dprintf(), because in a signal handler the interrupted code may hold stderr's lock.
 void shims_checks_fail(const uint8_t *file, size_t line, const uint8_t *what, uint64_t value,
                        uint64_t other, const uint8_t *changed_file, size_t changed_line) {
   char values[64] = "";

@@ -2,11 +2,11 @@
 
 #include "shims.h"
 
-// exit() first destroys the objects of its thread (`thread_local` in C++), and then calls its
-// handlers, the last one that was registered first; destructors of static objects are such
-// handlers. So the end of an object of the main thread registers a handler, which is called before
-// all others. The end of the thread itself comes here, too, if main() calls pthread_exit(): the
-// handler is then called as late as any other.
+// exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers, the
+// most recent first. Destructors of static objects are such handlers. Therefore the library gives
+// the main thread an object whose destructor registers a handler, which exit() calls before all
+// others. If main() calls pthread_exit(), that destructor also runs. Handlers that are registered
+// after that are then called before this one.
 static int has_exit_begun;
 
 static void exit_has_begun(void *unused) {
@@ -22,16 +22,17 @@ static void objects_were_destroyed(void *unused) {
 }
 
 #ifdef __APPLE__
-// Registers the destructor of a thread's object. The function is part of libSystem's ABI, but no
-// header declares it.
+// Registers a destructor for an object of the calling thread. The function is part of libSystem's
+// ABI, but no header declares it.
 void _tlv_atexit(void (*destructor)(void *), void *object);
 
 void shims_watch_process_exit(void) {
   if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
 }
 #else
-// Of libc. Not called by its name where it may be missing: glibc has the function for objects of a
-// thread since 2.18, musl has none; and before glibc 2.34 libdl has dlsym().
+// Both functions may be missing, so the library does not require them: __cxa_thread_atexit_impl()
+// has existed in glibc since 2.18 and does not exist in musl, and dlsym() is in libdl before glibc
+// 2.34.
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
 void *dlsym(void *library, const char *name) __attribute__((weak));
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__LP64__)
@@ -57,10 +58,10 @@ void shims_watch_process_exit(void) {
   if (!shims_is_main_thread() || dlsym == NULL) return;
   *(void **)&at_exit = dlsym(NULL, "__cxa_thread_atexit_impl");
   if (at_exit == NULL) return;
-  // The list of objects is the thread's. In the child of a fork that another thread makes it is out
-  // of reach, and the leak sanitizer would take it for a leak.
+  // The main thread's list will contain the object. If another thread forks, nothing in the child
+  // refers to that list, so the leak sanitizer would report it as a leak.
   call_if_there("__lsan_disable");
-  // Any address of this library tells it apart from others.
+  // Any address in this library identifies the library.
   at_exit(objects_were_destroyed, NULL, &has_exit_begun);
   call_if_there("__lsan_enable");
 }

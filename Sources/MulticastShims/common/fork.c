@@ -1,4 +1,4 @@
-// What begins when the library is loaded, and the handlers of a fork.
+// The constructor that runs when the library is loaded, and the fork handlers.
 
 #include <pthread.h>
 #ifdef __APPLE__
@@ -9,8 +9,8 @@
 
 SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// The thread that is forking, and how many of the handlers below have begun on it. The same in the
-// child, where pthread_self() has not changed.
+// The thread that is forking, and the number of handlers below that have begun on it. Both are also
+// valid in the child, where pthread_self() returns the same value.
 static uintptr_t forking_thread;
 static unsigned fork_depth;
 
@@ -28,7 +28,7 @@ static void before_fork(void) {
   ++fork_depth;
 }
 
-// Whether this is the last handler of this fork.
+// Returns whether this is the last handler of the current fork.
 static bool is_last_handler(void) {
   if (!is_forking_here() || --fork_depth > 0) return false;
   __atomic_store_n(&forking_thread, 0, __ATOMIC_RELAXED);
@@ -47,7 +47,8 @@ static void after_fork_in_child(void) {
   shims_after_fork_in_child();
 }
 
-// Not bool: riscv64 has no instruction that exchanges a byte, and libatomic is not linked.
+// These are not bool, because riscv64 cannot exchange a byte without libatomic, which is not
+//           linked.
 static int is_watching_forks, is_watching_again;
 
 static bool watch_fork(int *is_done) {
@@ -74,12 +75,13 @@ static void stay_mapped(void) {
   dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 #else
-// With a priority: constructors of the program, which may use a static library, run later.
+// The priority makes the constructors of a program that links the static library run later.
 #define FIRST constructor(101)
 static void stay_mapped(void) {}
 #endif
 __attribute__((FIRST)) static void library_was_loaded(void) {
-  // Linkers that leave out unused sections do not all find it in the tables.
+  // Some linkers that remove unused sections do not see that the unwinding tables use this
+  // function.
   __asm__ volatile("" : : "r"(shims_personality));
   stay_mapped();
   watch_fork(&is_watching_forks);

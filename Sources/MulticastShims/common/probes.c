@@ -1,8 +1,9 @@
-// USDT probes: places at which bpftrace, perf, SystemTap and gdb look into a running program. Each
-// is a `nop`, and a note in the file with its address and the registers of its arguments.
+// USDT probes, at which bpftrace, perf, SystemTap and gdb can inspect a running program. Each
+// consists of a `nop` instruction and a note in the ELF file that contains its address and the
+// registers of its arguments.
 //
-// Each probe is a function, which is called where a watch is set, or where a thread is about to
-// sleep. Without <sys/sdt.h> the functions do nothing.
+// Each probe is in a separate function, which is called while a watch is set, or when a thread is
+// about to sleep. Without <sys/sdt.h> the functions do nothing.
 
 #include "probes.h"
 
@@ -17,11 +18,11 @@
 #endif
 
 #if MULTICAST_PROBES
-// The arguments are in registers already.
+// The arguments are already in registers.
 #define STAP_SDT_ARG_CONSTRAINT r
 #include <sys/sdt.h>
-// Tools find the address of a probe relative to this symbol. Only notes use the symbol, which some
-// linkers do not count as a use. This relocation is a use, and changes nothing.
+// Tools find a probe's address relative to this symbol. Only notes refer to the symbol, and some
+// linkers ignore such references. This relocation refers to the symbol and has no other effect.
 #define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
 #else
 #define STAP_PROBE1(provider, name, a) (void)(a)
@@ -30,8 +31,8 @@
 #define KEEP_BASE
 #endif
 
-// In one section: linkers that look for functions with the same code compare sections, and would
-// make one function of several probes.
+// All probes are in one section, because linkers that merge identical code compare sections, and
+// would merge several probes into one.
 #ifdef __ELF__
 #define PROBE __attribute__((noinline, section(".text.multicast_probes")))
 #else

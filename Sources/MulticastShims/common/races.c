@@ -1,15 +1,17 @@
-// What race detectors are told: that an add happens before the calls of the delegate, and these
-// before the end of its removal. They see neither the fences of the core nor its locks.
+// Tells race detectors that an add happens before the calls to the delegate, and that these calls
+// happen before the end of its removal. The detectors recognize neither the core's fences nor its
+// locks.
 //
-// Nothing is told from the plain path of an invocation, which has no instruction for it. Where a
-// detector runs, no invocation takes that path: each multicast is treated as if it was watched.
+// The fast path of an invocation does not contain these annotations. Under a detector, no
+// invocation takes that path, because every multicast is treated as if it were watched.
 
 #include "shims.h"
 
-// The thread sanitizer's, in the program. A library that is built with that sanitizer needs none.
+// The functions of the thread sanitizer, if the program contains it. A library that is built with
+// that sanitizer needs no annotations.
 #ifdef __APPLE__
 #include <dlfcn.h>
-// The linker of macOS requires a definition of weak functions, too, so the library looks them up.
+// The macOS linker requires definitions even of weak functions, so the library looks them up.
 static void (*__tsan_acquire)(void *address), (*__tsan_release)(void *address);
 static void find_thread_sanitizer(void) {
   *(void **)&__tsan_acquire = dlsym(RTLD_DEFAULT, "__tsan_acquire");
@@ -76,7 +78,8 @@ void shims_happens_after(void *address) {
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 
-// The lock itself is taken outside of the two calls: in them its atomic operations would not count.
+// The lock itself is acquired before these two calls, because the sanitizer ignores atomic
+// operations between them.
 void shims_tsan_did_lock(uint32_t *lock, bool by_trying) {
   const unsigned flags = __tsan_mutex_linker_init | (by_trying ? __tsan_mutex_try_lock : 0);
   __tsan_mutex_pre_lock(lock, flags);
@@ -87,8 +90,8 @@ void shims_tsan_will_unlock(uint32_t *lock) {
   __tsan_mutex_post_unlock(lock, 0);
 }
 
-// swiftc's instrumentation calls these names. gcc's runtime has the functions under their ordinary
-// names only.
+// swiftc's instrumentation calls these functions. gcc's runtime has them only under their ordinary
+// names.
 SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memmove(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);

@@ -1,5 +1,5 @@
-// The functions of POSIX that all systems share: inline on Linux, and compiled once elsewhere.
-// Files include shims.h first, which includes this file on Linux.
+// The functions that Linux and other POSIX systems share. They are inline on Linux, and compiled
+// once elsewhere. Include shims.h first; on Linux, it includes this file.
 
 #ifndef MULTICAST_THREADS_H
 #define MULTICAST_THREADS_H

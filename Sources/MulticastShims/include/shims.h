@@ -1,8 +1,8 @@
-// Features that Embedded Swift lacks: thread-locals, fences, static storage with an alignment, and
-// what the operating system does. The folder `common` has the code that is the same everywhere; a
-// folder for each kind of system has the functions that are declared here with SHIMS_SYSTEM.
+// Features that Embedded Swift lacks: thread-locals, fences, aligned static storage, and functions
+// of the operating system. The folder `common` contains the code that all systems share. A folder
+// for each kind of system contains the functions that are declared here with SHIMS_SYSTEM.
 //
-// Nothing here is installed, and every symbol with storage is hidden.
+// This header is not installed, and every variable in it is hidden.
 
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
@@ -20,8 +20,9 @@
 
 // ---- The system ----------------------------------------------------------------------------
 
-// Linux, unless the compiler or MULTICAST_SYSTEM_POSIX says that it is another one: cross-compiled,
-// Swift has a target without a system. On Linux each function is inline: one raw call, mostly.
+// The system is Linux unless the compiler or a MULTICAST_SYSTEM_ macro names another one, because
+// Swift's cross-compilation targets name no system. On Linux each function is inline, and most
+// consist of one system call.
 #if defined(MULTICAST_SYSTEM_WINDOWS)
 #define SHIMS_WINDOWS 1
 #define SHIMS_SYSTEM SHIMS_HIDDEN
@@ -38,8 +39,8 @@
 
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// `initial-exec` makes a read one `mov %fs:`. The few bytes fit into the space that the loader
-// keeps free for libraries that are opened later.
+// With `initial-exec`, a read is a single `mov %fs:`. The few bytes fit into the space that the
+// loader reserves for libraries that are opened later.
 #ifdef __APPLE__
 #define SHIMS_TLS
 #else
@@ -51,8 +52,8 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record SHIMS_TLS;
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 
-// Like shims_get_thread_record(), but computes the address anew. Otherwise the compiler keeps it in
-// a register across all calls of a loop.
+// Like shims_get_thread_record(), but computes the variable's address again. Otherwise the compiler
+// would keep the address in a register throughout a loop.
 static inline void *shims_get_thread_record_again(void) {
 #if defined __x86_64__ && defined __ELF__
   void *record;
@@ -66,8 +67,8 @@ static inline void *shims_get_thread_record_again(void) {
 
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
-// Whether the library's thread destructor has run on the calling thread. Then only other
-// destructors can still call the library.
+// Whether the library's thread destructor has run on the calling thread. After that, only other
+// destructors can still call the library on this thread.
 extern SHIMS_HIDDEN __thread bool shims_thread_is_ending SHIMS_TLS;
 
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
@@ -89,14 +90,14 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 #ifndef SHIMS_CL
 
-// Returns the same address, with its origin hidden from the compiler. The compiler then keeps the
+// Returns the same address, but hides its origin from the compiler, so that the compiler keeps the
 // address in a register instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
 }
 
-// Orders memory accesses for the compiler alone. shims_membarrier() orders them for the processors.
+// Orders memory accesses only for the compiler. shims_membarrier() orders them for the processors.
 static inline void shims_compiler_fence(void) { __asm__ __volatile__("" ::: "memory"); }
 
 static inline void shims_full_fence(void) {
@@ -112,8 +113,9 @@ static inline void shims_full_fence(void) {
 
 #endif
 
-// Registers this process for the expedited barrier. False if the kernel does not offer it, or in a
-// build with MULTICAST_WITHOUT_MEMBARRIER. Not inline: the core is the same in both builds.
+// Registers this process for the expedited barrier. Returns false if the kernel does not offer it,
+// or in a build with MULTICAST_WITHOUT_MEMBARRIER. Not inline, so that the core is the same in both
+// builds.
 SHIMS_HIDDEN bool shims_membarrier_register(void);
 
 // Every running thread of the process executes a full fence before this returns true.
@@ -121,22 +123,22 @@ SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// The data of a slab beside its word: see SlabDirectory.
+// A slab's data, in addition to its word: see SlabDirectory.
 typedef struct shims_slab {
-  uint64_t floor;   // no older generation is given to its slots
-  uint32_t next;    // of a free slab: number + 1 of the next free one, or 0
-  uint32_t vacant;  // how many slots were counted as vacant; or a state of a free slab
+  uint64_t floor;   // its slots receive this generation or a newer one
+  uint32_t next;    // in a free slab: the next free slab's number + 1, or 0
+  uint32_t vacant;  // the number of slots counted as vacant, or a free slab's state
 } shims_slab;
 
-// A directory of slabs: how many there are, which are free, and a word for each. Not the words
-// first: the thread sanitizer reports a change of any field of a struct as a change of its first
-// bytes, and other threads read the words without a lock.
+// A directory of slabs: their number, the free ones, and a word for each. The words, which other
+// threads read without a lock, are not the first field, because the thread sanitizer reports a
+// change to any field of a struct as a change to its first bytes.
 #define SHIMS_DIRECTORY_LENGTH 65536
 typedef struct shims_directory {
   uint32_t slab_count;
   uint32_t free_count;
   uint32_t first_free;  // number + 1, or 0
-  uint32_t collects_at;  // the slab count at which pools look for free slabs first; 0: the default
+  uint32_t collects_at;  // slab count from which pools try free slabs first; 0: default
   shims_slab slabs[SHIMS_DIRECTORY_LENGTH];
   void *words[SHIMS_DIRECTORY_LENGTH];
 } shims_directory;
@@ -144,12 +146,12 @@ typedef struct shims_directory {
 // Which slots of a directory are vacant.
 typedef struct shims_slot_pool {
   uint32_t first_vacant;  // index + 1 of a vacant slot, or 0
-  uint32_t next_unused;   // the part of the newest slab that was never used
+  uint32_t next_unused;   // the start of the newest slab's never used part
   uint32_t end_unused;
-  uint32_t slab_shift;    // how many slabs it has added: the larger, the larger the next
+  uint32_t slab_shift;    // slabs added so far; the more, the larger the next
 } shims_slot_pool;
 
-// One for each kind of handle, and one for the policies of multicasts.
+// There is one directory for each kind of handle, and one for the policies of multicasts.
 #define SHIMS_DIRECTORY_COUNT 6
 extern SHIMS_HIDDEN shims_directory shims_directories[SHIMS_DIRECTORY_COUNT];
 extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
@@ -157,11 +159,11 @@ extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
-/* A word that is 0 for ever. */
+/* A word that is always 0. */
 extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
 static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 
-// What multicast_process_memory() returns. Pages that nobody uses take no memory.
+// The memory that multicast_process_memory() returns. Unused pages need no memory.
 #define SHIMS_PROCESS_MEMORY_COUNT 8
 #define SHIMS_PROCESS_MEMORY_SIZE 8192
 extern SHIMS_HIDDEN _Alignas(64) unsigned char
@@ -182,19 +184,20 @@ static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
 SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
 SHIMS_SYSTEM void shims_deallocate(void *block);
 
-// Gives the whole pages of a block of libc's allocator to the system. Then they are zero, or
-// unchanged. Returns how many bytes were given. errno is preserved.
+// Returns the whole pages within a block of libc's allocator to the system. Afterwards each page is
+// zero or unchanged. Returns the number of bytes that the system has received. Preserves errno.
 SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
-// Zeros, by the page, of which the system has none yet; or NULL.
+// Maps zeroed pages, for which the system allocates no memory until they are used. Returns NULL if
+// that fails.
 SHIMS_SYSTEM void *shims_map(size_t size);
 
-// Has the allocator of libc give what it keeps to the system, where it can. errno is preserved.
+// Makes libc's allocator return its free memory to the system, if it can. Preserves errno.
 SHIMS_SYSTEM void shims_trim_malloc(void);
 
 static inline void shims_zero(void *block, size_t size) { memset(block, 0, size); }
 static inline void shims_copy(void *to, const void *from, size_t size) { memcpy(to, from, size); }
-// 1 to 32 bytes. A call of memcpy() takes longer.
+// Copies 1 to 32 bytes, which is faster than a call to memcpy().
 __attribute__((always_inline)) static inline void shims_copy_small(void *to, const void *from,
                                                                    size_t size) {
   char *last = (char *)to + size;
@@ -218,12 +221,12 @@ static inline bool shims_equal(const void *a, const void *b, size_t size) {
   return memcmp(a, b, size) == 0;
 }
 
-// The length of a text, or `limit` if the text is not shorter.
+// Returns the length of a text, or `limit` if the text is longer.
 static inline size_t shims_length(const char *text, size_t limit) { return strnlen(text, limit); }
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A lock, and the slot pool that it guards. The lock is the word of a `Lock`, like those below.
+// A lock, and the slot pool that it guards. Like the locks below, it is the word of a `Lock`.
 typedef struct shims_stripe {
   uint32_t lock;
   shims_slot_pool pool;
@@ -231,7 +234,7 @@ typedef struct shims_stripe {
 
 #define SHIMS_STRIPE_COUNT 32
 
-// Two cache lines each, so that neighbours do not slow each other.
+// Each takes two cache lines, so that neighbours do not slow each other down.
 typedef union shims_padded_stripe {
   shims_stripe stripe;
   char padding[128];
@@ -239,19 +242,19 @@ typedef union shims_padded_stripe {
 extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
     __attribute__((aligned(128)));
 
-// The other locks, in the order in which they are taken, behind those of the stripes. Few: a fork
-// takes all locks, those of the C++ header and of transports as well, and the thread sanitizer can
-// track 64 in one thread.
+// The other locks, in the order in which they are acquired after the locks of the stripes. There
+// are only a few, because a fork acquires all locks, including those of the C++ header and of
+// transports, and the thread sanitizer can track only 64 in one thread.
 #define SHIMS_LIFETIME_LOCK_COUNT 4
 #define SHIMS_NAME_LOCK 4
 #define SHIMS_SLAB_LOCK 5
 #define SHIMS_WAIT_LOCK 6
 #define SHIMS_LOCK_COUNT 7
-// Behind these, those of the queues and of the watches.
+// The locks of queues and of watches, which are acquired after the locks above.
 #define SHIMS_QUEUE_LOCK_COUNT 8
 #define SHIMS_WATCH_LOCK 8
 
-// A cache line each: a queue's lock is taken for each call.
+// Each lock has its own cache line, because a queue's lock is acquired for each call.
 typedef union shims_padded_lock {
   uint32_t word;
   char padding[64];
@@ -260,7 +263,8 @@ extern SHIMS_HIDDEN shims_padded_lock shims_locks[SHIMS_LOCK_COUNT] __attribute_
 extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT + 1]
     __attribute__((aligned(64)));
 
-// The threads that sleep in the wait graph: lists, chosen by the hash of a thread's key.
+// The lists of the threads that sleep in the wait graph. The hash of a thread's key selects its
+// list.
 #define SHIMS_SLEEPER_LISTS 64
 struct shims_sleepers {
   void *first, *last;
@@ -282,12 +286,12 @@ static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
   return &shims_sleepers[index];
 }
 
-// The thread sanitizer knows the mutexes of libc. It learns of these locks by these calls, and then
-// finds threads that take locks in different orders.
+// The thread sanitizer recognizes only libc's mutexes. These calls report the library's locks, so
+// that it can detect threads that acquire locks in different orders.
 SHIMS_HIDDEN void shims_tsan_did_lock(uint32_t *lock, bool by_trying);
 SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
 
-// In a loop that waits for another processor.
+// Call this in a loop that waits for another processor.
 static inline void shims_pause(void) {
 #if defined(__x86_64__) || defined(__i386__) || defined(SHIMS_CL)
   __builtin_ia32_pause();
@@ -298,21 +302,22 @@ static inline void shims_pause(void) {
 
 // ---- Race detectors ------------------------------------------------------------------------
 
-// Whether the program runs with one that is to be told what happens before what: see races.c.
+// Whether the program runs under a race detector, to which happens-before relations must be
+// reported: see races.c.
 SHIMS_HIDDEN bool shims_races_are_detected(void);
 SHIMS_HIDDEN void shims_happens_before(void *address);
 SHIMS_HIDDEN void shims_happens_after(void *address);
 
 // ---- Watches -------------------------------------------------------------------------------
 
-// Lists of watches: of single multicasts, chosen by the index of the multicast; and behind them the
-// list with the watch of all multicasts.
+// The lists of watches of single multicasts, selected by the multicast's index. The last list holds
+// the watch of all multicasts.
 #define SHIMS_WATCH_LISTS 1024
 extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
 // The watch of all multicasts.
 #define SHIMS_WATCH_SIZE 128
 extern SHIMS_HIDDEN char shims_watch_of_all[SHIMS_WATCH_SIZE] __attribute__((aligned(16)));
-// The call statistics of registrations: for each slab of registrations a block, or NULL.
+// The call statistics of registrations: a block for each slab of registrations, or NULL.
 extern SHIMS_HIDDEN void *shims_tallies[SHIMS_DIRECTORY_LENGTH];
 
 static inline void **shims_get_watches(uint32_t list) { return &shims_watches[list]; }
@@ -323,21 +328,21 @@ static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[sl
 
 SHIMS_SYSTEM uint64_t shims_now_ns(void);
 
-// Sleeps while a word has this value, until woken, or until `deadline_ns` on the monotonic clock
-// (UINT64_MAX: no deadline). It may also return for no reason. Not a cancellation point. errno is
-// preserved.
+// If the word has this value, sleeps until woken, or until `deadline_ns` on the monotonic clock
+// (UINT64_MAX: no deadline). May return spuriously. Not a cancellation point. Preserves errno.
 SHIMS_SYSTEM void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns);
 
-// Wakes threads that sleep with this word.
+// Wakes up to `count` threads that are sleeping on this word.
 SHIMS_SYSTEM void shims_futex_wake(uint32_t *word, int count);
 
-// Sleeps for a moment in a retry loop. Unlike a yield, this lets threads of a lower priority run.
+// Sleeps briefly in a retry loop. Unlike yielding, this lets threads of lower priority run.
 SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// Readable from a set until a clear; the caller alternates the two. errno is preserved, since it
-// belongs to the program's code. Not cancellation points: a lock is held.
+// A descriptor is readable after a set until the next clear; the caller alternates the two. The
+// functions preserve errno, because it belongs to the program's code. They are not cancellation
+// points, because the caller holds a lock.
 
 SHIMS_SYSTEM int shims_event_open(void);
 
@@ -347,18 +352,18 @@ SHIMS_SYSTEM void shims_event_clear(int descriptor);
 
 SHIMS_SYSTEM void shims_event_close(int descriptor);
 
-// In the child of a fork: replaces the parent's descriptor by a new one with the same number. -1 if
-// the system has no descriptor left.
+// In the child of a fork, replaces the parent's descriptor with a new one that has the same number.
+// Returns -1 if the system has no descriptors left.
 SHIMS_SYSTEM int shims_event_replace(int descriptor);
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread. It blocks the signals that are for the program as a whole. It does not
-// block signals for the thread itself: faults, and the signals by which debuggers, profilers and
-// garbage collectors stop a thread. `stack_size` 0 is the default of the system.
+// Starts a detached thread. The thread blocks the signals that concern the whole program, but not
+// the signals that concern a single thread: faults, and the signals with which debuggers, profilers
+// and garbage collectors stop a thread. If `stack_size` is 0, the system's default applies.
 SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
-// A name of a thread, cut to what the system keeps; empty: none.
+// A thread's name, shortened to the length that the system supports. Empty if there is none.
 typedef struct shims_thread_name {
   char text[16];
 } shims_thread_name;
@@ -369,7 +374,7 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
   return name;
 }
 
-// A label for people, cut to what fits; empty: none.
+// A label for people, shortened to fit. Empty if there is none.
 typedef struct shims_label {
   char text[64];
 } shims_label;
@@ -381,8 +386,8 @@ static inline void shims_copy_label(shims_label *label, const char *text) {
 
 static inline const char *shims_get_label(const shims_label *label) { return label->text; }
 
-// The number of the calling thread for the system and a debugger; where the system has none, one
-// that no other thread of the process has or had.
+// The number by which the system and debuggers identify the calling thread. If the system has no
+// such numbers, a number that no other thread of the process has ever had.
 SHIMS_SYSTEM uint32_t shims_get_thread_id(void);
 
 // Names the calling thread.
@@ -390,41 +395,43 @@ SHIMS_SYSTEM void shims_set_thread_name(const shims_thread_name *name);
 
 // ---- Reports -------------------------------------------------------------------------------
 
-// Where a function is: in which module, and how far behind a symbol or, if there is no symbol,
-// behind the beginning of the module.
+// The location of a function: its module, and its offset from a symbol or, if there is no symbol,
+// from the start of the module.
 #define SHIMS_NAME_SIZE 100
 typedef struct shims_place {
   uint64_t offset;
   char module[SHIMS_NAME_SIZE], symbol[SHIMS_NAME_SIZE];
 } shims_place;
 
-// The name that the system has for a thread of this process; empty if it has none.
+// Reads the system's name for a thread of this process. The name is empty if there is none.
 SHIMS_HIDDEN void shims_read_thread_name(uint32_t thread, shims_label *name);
 
-// Finds the place of an address. False if it is in no module. Takes no memory, and no lock that is
-// held while a library's constructors or destructors run.
+// Finds the location of an address. Returns false if it is in no module. Allocates no memory, and
+// acquires no lock that is held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
-// Afterwards shims_locate() finds nothing.
+// After this call, shims_locate() finds nothing.
 SHIMS_HIDDEN void shims_locate_none_in_child(void);
 
 static inline const char *shims_get_module(const shims_place *place) { return place->module; }
 static inline const char *shims_get_symbol(const shims_place *place) { return place->symbol; }
 
-// Writes to a descriptor. False if it takes no more. errno is preserved.
+// Writes to a descriptor. Returns false if not all of the text could be written. Preserves errno.
 SHIMS_HIDDEN bool shims_write(int descriptor, const void *text, size_t size);
-// The same once: how much was written, or less than 0. Not a cancellation point.
+// Makes one attempt to write. Returns the number of bytes written, or a negative number. Not a
+//                cancellation point.
 SHIMS_SYSTEM long shims_write_once(int descriptor, const void *text, size_t size);
 
 SHIMS_SYSTEM uint64_t shims_get_process_id(void);
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 
-// The locks of the system's functions, which a fork takes behind those of the library.
+// Acquire and release the locks of the system's shims, which a fork acquires after the library's
+// locks.
 SHIMS_SYSTEM void shims_lock_system(void);
 SHIMS_SYSTEM void shims_unlock_system(bool is_child);
 
-// Called on each thread that ends, with the thread's argument of shims_watch_exit(). Defined in
-// Swift.
+// Called on each ending thread with the record that the thread has passed to shims_watch_exit().
+// Defined in Swift.
 SHIMS_HIDDEN void shims_thread_did_end(void *record);
 
 SHIMS_SYSTEM bool shims_exit_key_init(void);
@@ -433,21 +440,22 @@ SHIMS_SYSTEM bool shims_watch_exit(void *record);
 // Called when the library is loaded.
 SHIMS_HIDDEN void shims_watch_process_exit(void);
 SHIMS_SYSTEM bool shims_is_main_thread(void);
-// Whether the calling thread is the main thread, and inside exit(), which it calls when main()
-// returns. Makes system calls.
+// Returns whether the calling thread is the main thread and is inside exit(). Returning from main()
+// also calls exit(). Makes system calls.
 SHIMS_HIDDEN bool shims_is_inside_exit(void);
 
-// The handlers of a fork. Defined in Swift.
+// The fork handlers. Defined in Swift.
 SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Registers the handlers of a fork. A constructor registers them when the library is loaded, before
-// any thread can be inside the library. The first use registers them once more, under no lock.
-// Before a fork, the handler that was registered last is called first: an allocator that was loaded
-// after the library has its handlers, which take its lock, between the two. A thread that holds a
-// lock of the library may wait for the allocator's lock, so the allocator's lock must be taken
-// later. False if out of memory.
+// Registers the fork handlers. A constructor registers them when the library is loaded, before any
+// thread can be inside the library. The first use of the library registers them again, without
+// holding a lock. Before a fork, the most recently registered handler is called first. If an
+// allocator was loaded after the library, its handlers, which acquire the allocator's lock, are
+// between the two registrations. A thread that holds a lock of the library may be waiting for the
+// allocator's lock, so the fork must acquire the allocator's lock last. Returns false if memory has
+// run out.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.

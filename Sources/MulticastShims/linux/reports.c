@@ -1,11 +1,10 @@
-// The system functions of reports: they locate a function, read the name of a thread, and write to
-// a descriptor.
+// The system functions for reports, which locate a function and read a thread's name.
 //
-// Not dladdr(): it takes the loader's lock, which a thread holds while it runs the destructors of a
-// library that is closed. If such a destructor waits for a removal, a report that shows this wait
-// would wait in dladdr(), too. dl_iterate_phdr() takes another lock, which is held only while the
-// list of libraries changes, or while it is read. In the child of a fork a thread that does not
-// exist may hold it.
+// This file does not use dladdr(), because dladdr() acquires the loader's lock, which a thread
+// holds while it runs the destructors of a library that is being closed. If such a destructor
+// waited for a removal, a report that is meant to show this wait would hang in dladdr().
+// dl_iterate_phdr() acquires another lock, which is held only while the list of libraries is
+// changed or read. In the child of a fork, a thread that no longer exists may hold that lock.
 
 #define _GNU_SOURCE
 #include "shims.h"
@@ -24,7 +23,7 @@ static table find_table(const struct dl_phdr_info *module, const ElfW(Dyn) * ent
   table found = {NULL, NULL, NULL};
   for (; entry->d_tag != DT_NULL; ++entry) {
     uintptr_t address = entry->d_un.d_ptr;
-    // Some loaders leave the addresses as they are in the file.
+    // Some loaders do not relocate these addresses.
     if (address < module->dlpi_addr) address += module->dlpi_addr;
     if (entry->d_tag == DT_SYMTAB) found.symbols = (const void *)address;
     if (entry->d_tag == DT_STRTAB) found.names = (const void *)address;
@@ -33,7 +32,7 @@ static table find_table(const struct dl_phdr_info *module, const ElfW(Dyn) * ent
   return found;
 }
 
-// The number of symbols is not stored: the last one is at the end of the longest chain.
+// The number of symbols is not stored, so find the last one, at the end of the last chain.
 static uint32_t count_symbols(const uint32_t *hashes) {
   uint32_t bucket_count = hashes[0], first = hashes[1];
   const uint32_t *buckets = hashes + 4 + hashes[2] * (sizeof(ElfW(Addr)) / sizeof *hashes);
@@ -64,7 +63,7 @@ static void copy(char *to, const char *from) {
   to[length] = '\0';
 }
 
-// Copies the names: the library may be unloaded as soon as this has returned.
+// Copies the names, because the library may be unloaded as soon as this function has returned.
 static int look(struct dl_phdr_info *module, size_t size, void *context) {
   shims_place *place = context;
   uintptr_t offset = (uintptr_t)place->offset - module->dlpi_addr;
@@ -104,7 +103,7 @@ bool shims_locate(uint64_t address, shims_place *place) {
   return dl_iterate_phdr(look, place) != 0;
 }
 
-// By system calls, as below: those of libc are points of cancellation.
+// Makes system calls directly, because libc's functions are cancellation points.
 void shims_read_thread_name(uint32_t thread, shims_label *name) {
   char path[] = "/proc/self/task/4294967295/comm";
   char *at = path + sizeof "/proc/self/task/" - 1;

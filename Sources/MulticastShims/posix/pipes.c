@@ -1,5 +1,4 @@
-// A descriptor that is readable while something is to be done, by a pipe: the counterpart of an
-// eventfd.
+// Event descriptors implemented with pipes: the counterpart of eventfd.
 
 #include "shims.h"
 
@@ -11,15 +10,14 @@
 
 #include "posix.h"
 
-// Beside the descriptor that the program has, which is one of the end that is read: another one of
-// that end, and the end that is written. A program that closes its descriptor leaves a reader, so a
-// write raises no SIGPIPE.
+// The two ends of a pipe. The program polls a duplicate of `own`, the read end. If the program
+// closes that duplicate by mistake, `own` stays open, so a write does not raise SIGPIPE.
 typedef struct ends {
   int own, write;
 } ends;
 
-// By the number of the program's descriptor. The mutex is held while a pipe is made, too, and by a
-// fork: no child has one that it does not know of.
+// Indexed by the program's descriptor. The mutex is also held while a pipe is created and during a
+// fork, so that a child does not inherit a pipe that is missing from this array.
 static ends *pipes;
 static int pipe_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -107,7 +105,8 @@ void shims_event_close(int descriptor) {
   shims_end_quiet(quiet);
 }
 
-// The number is never free, and two descriptors are closed before two are opened.
+// The program's descriptor stays open, so no other thread can reuse its number. Two descriptors are
+// closed before two are opened, so the limit is not exceeded.
 int shims_event_replace(int descriptor) {
   const shims_quiet quiet = shims_begin_quiet();
   shims_lock_mutex(&mutex);

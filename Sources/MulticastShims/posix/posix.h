@@ -1,4 +1,4 @@
-// What the sources of this folder share.
+// Functions that the sources in this folder share.
 
 #ifndef MULTICAST_POSIX_H
 #define MULTICAST_POSIX_H
@@ -9,7 +9,8 @@
 
 #include "../include/shims.h"
 
-// Code between the two leaves errno as it is, and is no point of cancellation.
+// Code between shims_begin_quiet() and shims_end_quiet() preserves errno and is not a cancellation
+// point.
 typedef struct shims_quiet {
   int error, cancel_state;
 } shims_quiet;
@@ -25,8 +26,9 @@ static inline void shims_end_quiet(shims_quiet quiet) {
   errno = quiet.error;
 }
 
-// For what a fork holds. The thread sanitizer does not notice what the child unlocks; but a mutex
-// that is tried has no place in its order of mutexes.
+// For mutexes that a fork holds. The thread sanitizer does not notice that the child unlocks them,
+// and would report a wrong locking order. It does not check the order of mutexes that are locked by
+// trylock.
 static inline void shims_lock_mutex(pthread_mutex_t *mutex) {
 #ifdef __SANITIZE_THREAD__
   while (pthread_mutex_trylock(mutex) != 0) sched_yield();

@@ -1,4 +1,4 @@
-// The functions of any POSIX system (2008) with threads.
+// The functions for every system that has POSIX 2008 with threads.
 
 #include "shims.h"
 
@@ -13,14 +13,14 @@ bool shims_membarrier(void) { return false; }
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// POSIX has no function that gives the pages of a block back, nor one for what malloc() keeps.
+// POSIX has no function that returns the pages of a block or malloc()'s free memory to the system.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
 }
 void shims_trim_malloc(void) {}
 
-// Never unmapped, so nobody needs the begin of the block.
+// The block is never unmapped, so its start need not be remembered.
 void *shims_map(size_t size) {
   const int error = errno;
   const size_t page = 4096;
@@ -31,7 +31,7 @@ void *shims_map(size_t size) {
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// POSIX has no number of a thread.
+// POSIX has no thread numbers.
 uint32_t shims_get_thread_id(void) {
   static uint32_t last;
   static __thread uint32_t own SHIMS_TLS;
@@ -41,7 +41,8 @@ uint32_t shims_get_thread_id(void) {
 
 uint64_t shims_get_process_id(void) { return (uint64_t)getpid(); }
 
-// Nor does POSIX know the main thread: the first call is from the thread that loads the library.
+// POSIX cannot identify the main thread. The first call comes from the thread that loads the
+// library, which is assumed to be the main thread.
 bool shims_is_main_thread(void) {
 #ifdef __APPLE__
   return pthread_main_np() != 0;
@@ -52,7 +53,7 @@ bool shims_is_main_thread(void) {
 #endif
 }
 
-// Nor names of threads, nor the places of functions.
+// POSIX has neither thread names nor a way to locate functions.
 void shims_set_thread_name(const shims_thread_name *name) { (void)name; }
 void shims_read_thread_name(uint32_t thread, shims_label *name) {
   (void)thread;

@@ -1,4 +1,5 @@
-// Threads that sleep until a word changes, by a mutex and conditions: the counterpart of a futex.
+// Lets threads sleep until a word changes, with mutexes and condition variables: the counterpart of
+// futexes.
 
 #include "shims.h"
 
@@ -10,8 +11,8 @@
 
 #include "posix.h"
 
-// On the stack of its thread. Each has a condition of its own: a wake of one thread wakes one, and
-// none that sleeps with another word.
+// A sleeping thread, on its own stack. Each sleeper has its own condition variable, so that waking
+// one thread wakes no other thread, and no thread that is sleeping on another word.
 typedef struct sleeper {
   const uint32_t *word;
   struct sleeper *next;
@@ -20,8 +21,9 @@ typedef struct sleeper {
   pthread_cond_t condition;
 } sleeper;
 
-// The sleepers whose words have one hash, from the one that came first. Few lists: a fork takes the
-// mutexes of all, and the thread sanitizer can track 64 in one thread, with the library's locks.
+// The sleepers whose words have the same hash, the first to arrive first. There are only a few
+// lists, because a fork acquires the mutexes of all of them, and the thread sanitizer can track
+// only 64 locks in one thread, including the library's locks.
 typedef struct bed {
   pthread_mutex_t mutex;
   sleeper *first;
@@ -31,7 +33,7 @@ typedef struct bed {
 #define BED {.mutex = PTHREAD_MUTEX_INITIALIZER}
 static bed beds[BED_COUNT] = {BED, BED, BED, BED, BED, BED, BED, BED};
 
-// By the cache line: locks and conditions of the library have one each.
+// Hashes the cache line, because each lock and each condition of the library has its own line.
 static bed *bed_of(const uint32_t *word) {
   const uint64_t line = (uint64_t)(uintptr_t)word / 64;
   return &beds[(line * UINT64_C(0x9E3779B97F4A7C15)) >> 61];
@@ -50,14 +52,15 @@ static bool make_condition(pthread_cond_t *condition) {
 #endif
 }
 
-// The last second of 32 bits is far away: the clock begins with the system.
+// Limiting the seconds to 32 bits is harmless, because the clock starts at 0 when the system
+// starts.
 static struct timespec time_of(uint64_t ns) {
   const uint64_t s = ns / 1000000000u;
   return (struct timespec){.tv_sec = sizeof(time_t) < 8 && s > INT32_MAX ? INT32_MAX : (time_t)s,
                            .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-// False when the time is over.
+// Returns false when the time is up.
 static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX) return pthread_cond_wait(&own->condition, &own->mutex) == 0;
 #ifdef __APPLE__  // no condition has the monotonic clock
@@ -71,7 +74,8 @@ static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
 #endif
 }
 
-// Unless the word has changed. A thread that wakes others has changed it before it takes the mutex.
+// Adds the sleeper to the list, unless the word has changed. A thread that wakes others changes the
+// word before it acquires the mutex, so no wake is missed.
 static bool enter(bed *to, sleeper *own, uint32_t value) {
   shims_lock_mutex(&to->mutex);
   const bool ok = __atomic_load_n(own->word, __ATOMIC_RELAXED) == value;
@@ -84,7 +88,7 @@ static bool enter(bed *to, sleeper *own, uint32_t value) {
   return ok;
 }
 
-// Afterwards the thread that wakes this one has nothing to do with it any more.
+// Removes the sleeper from the list. After this call, no waking thread accesses the sleeper.
 static void leave(bed *from, const sleeper *own) {
   shims_lock_mutex(&from->mutex);
   if (!own->is_woken) {

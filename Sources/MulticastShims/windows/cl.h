@@ -8,7 +8,7 @@
 
 #include <intrin.h>
 
-// The attributes matter for speed only. Without them, variables may share cache lines.
+// The attributes matter only for speed. Without them, variables may share cache lines.
 #define __attribute__(ignored)
 #define __thread __declspec(thread)
 #define __builtin_ia32_pause _mm_pause

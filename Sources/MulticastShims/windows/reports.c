@@ -1,9 +1,10 @@
-// The system functions of reports: they locate a function, and write to a descriptor.
+// The system functions for reports, which locate a function and write to a descriptor.
 //
-// Locating takes no lock. The functions of Windows that find a module take the loader's lock, which
-// a thread holds while it runs the destructors of a library that is unloaded. If such a destructor
-// waits for a removal, a report that shows this wait would wait for that lock, too. Therefore the
-// tables of the module are read from its headers in memory.
+// Locating a function acquires no lock. The functions of Windows that find a module acquire the
+// loader's lock, which a thread holds while it runs the destructors of a library that is being
+// unloaded. If such a destructor waited for a removal, a report that is meant to show this wait
+// would wait for that lock, too. Therefore this file reads the module's tables from its headers in
+// memory.
 
 #include "../include/shims.h"
 
@@ -17,7 +18,7 @@
 
 // ---- Places --------------------------------------------------------------------------------
 
-// A module in memory, and one of its tables.
+// A module in memory, and its tables.
 typedef struct image {
   const char *base;
   const IMAGE_DATA_DIRECTORY *tables;
@@ -43,8 +44,8 @@ static bool find_image(uint64_t address, image *found) {
   return dos->e_magic == IMAGE_DOS_SIGNATURE && headers->Signature == IMAGE_NT_SIGNATURE;
 }
 
-// Returns where the function with this offset begins. The unwinding tables are sorted. A function
-// without an entry is found only by its first byte.
+// Returns the offset at which the function that contains `offset` begins. Searches the unwinding
+// tables, which are sorted. If the function has no entry in them, returns `offset` itself.
 static DWORD find_begin(const image *in, DWORD offset) {
   const IMAGE_DATA_DIRECTORY *table = &in->tables[IMAGE_DIRECTORY_ENTRY_EXCEPTION];
   const RUNTIME_FUNCTION *entries = at(in, table->VirtualAddress);
@@ -62,7 +63,7 @@ static DWORD find_begin(const image *in, DWORD offset) {
   return offset;
 }
 
-// Names the place after the exported function that begins at this offset, if there is one.
+// Stores the name of the exported function that begins at this offset, if there is one.
 static void find_symbol(const image *in, const IMAGE_EXPORT_DIRECTORY *exports, DWORD begin,
                         shims_place *place) {
   const DWORD *functions = at(in, exports->AddressOfFunctions);
@@ -92,9 +93,9 @@ static bool find_place(uint64_t address, shims_place *place) {
   return true;
 }
 
-// Another thread may unload the module while its headers are read. The read then raises an
-// exception. The compiler guarantees that __try catches exceptions of called functions only, so the
-// function must not be inlined.
+// Another thread may unload the module while its headers are being read, in which case the read
+// raises an exception. The compiler guarantees only that __try catches exceptions in called
+// functions, so find_place() must not be inlined.
 bool shims_locate(uint64_t address, shims_place *place) {
   bool (*volatile find)(uint64_t, shims_place *) = find_place;
   __try {
@@ -108,8 +109,8 @@ void shims_locate_none_in_child(void) {}
 
 // ---- Writing -------------------------------------------------------------------------------
 
-// A descriptor belongs to one C library, and a process may contain several C libraries. Only the
-// descriptors of standard output and standard error have the same meaning in all of them.
+// Each C library has its own descriptors, and a process may contain several C libraries. Only the
+// descriptors of standard output and standard error mean the same in all of them.
 long shims_write_once(int descriptor, const void *text, size_t size) {
   const DWORD error = GetLastError();
   const DWORD most = size < LONG_MAX ? (DWORD)size : LONG_MAX;

@@ -1,4 +1,5 @@
-// The functions of Windows 8 and later, on x86-64. A preview: it has run under Wine only.
+// The functions for Windows 8 and later on x86-64. This is a preview that has been run only under
+// Wine.
 //
 // The functions preserve GetLastError(), which belongs to the program's code, as the functions for
 // other systems preserve errno.
@@ -17,8 +18,8 @@
 
 // ---- Fences --------------------------------------------------------------------------------
 
-// FlushProcessWriteBuffers() does nothing in Wine 8.0, and it cannot report that. Therefore a
-// process that runs under Wine uses full fences.
+// In Wine 8.0, FlushProcessWriteBuffers() does nothing, and a program cannot detect this. Therefore
+// a process that runs under Wine uses full fences.
 bool shims_membarrier_register(void) {
 #ifdef MULTICAST_WITHOUT_MEMBARRIER
   return false;
@@ -47,8 +48,8 @@ void *shims_allocate(size_t size, size_t alignment) {
 
 void shims_deallocate(void *block) { _aligned_free(block); }
 
-// Gives no pages back. After MEM_RESET a page may first keep its contents and lose them later, but
-// the core expects that its contents are either lost immediately or kept.
+// Returns no pages to the system. After MEM_RESET, a page may keep its contents at first and lose
+// them later, but the core expects that a page either loses its contents immediately or keeps them.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
@@ -70,15 +71,16 @@ void shims_trim_malloc(void) {
 // ---- The end of the process ----------------------------------------------------------------
 
 // ntdll exports this function, but no header declares it. It returns true as soon as Windows has
-// stopped all threads except the one that ends the process. The other threads may have held locks.
+// stopped all threads except the one that ends the process. The stopped threads may have been
+// holding locks.
 __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
-// Before that moment, exit() runs handlers of the program while its other threads still run, and
+// Before that moment, exit() runs the program's handlers while other threads are still running, and
 // removals wait for these threads.
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
-// Called when no other thread is left that could wake this one. Windows ends the process with the
-// same code when a thread waits for a critical section at this time.
+// Called when no other thread is left that could wake this one. Windows itself ends the process
+// with the same code if a thread waits for a critical section at this point.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);
@@ -129,7 +131,7 @@ void shims_backoff(void) {
 // ---- Event descriptors ---------------------------------------------------------------------
 
 // A descriptor is the handle of an event object. The handle fits into an int, because 64-bit
-// Windows uses only 32 bits of a handle and extends them by the sign.
+// Windows uses only 32 bits of a handle and sign-extends them.
 static HANDLE event_of(int descriptor) { return (HANDLE)(intptr_t)descriptor; }
 
 int shims_event_open(void) {
@@ -220,7 +222,7 @@ void shims_read_thread_name(uint32_t thread, shims_label *name) {
 
 static DWORD exit_key = FLS_OUT_OF_INDEXES;
 
-// Wine 8.0 holds a lock of the process while it calls this function. Another thread that ends may
+// Wine 8.0 holds a process-wide lock while it calls this function. Another thread that ends may
 // wait for that lock while it holds the loader's lock. If this function called the loader, for
 // instance by GetModuleHandle(), the two threads would wait for each other forever.
 //
@@ -252,8 +254,8 @@ bool shims_watch_exit(void *record) {
 
 // ---- Swift's standard library --------------------------------------------------------------
 
-// The standard library contains calls of both functions, but the core does not use the code that
-// contains them. The linker therefore removes that code and these functions.
+// The standard library calls both functions, but only in code that the core does not use. The
+// linker therefore removes that code and these functions.
 int posix_memalign(void **block, size_t alignment, size_t size);
 int posix_memalign(void **block, size_t alignment, size_t size) {
   (void)block, (void)alignment, (void)size;

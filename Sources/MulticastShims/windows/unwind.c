@@ -1,9 +1,9 @@
 // The exception handler of the core's functions: the counterpart of common/unwind.c.
 //
-// No C++ exception may pass through the library, which would be left in the middle of a call.
-// Windows calls this handler when it searches for a function that catches an exception, and once
-// more when a stack is unwound. The handler ends only C++ exceptions. It leaves others, such as
-// faults, to debuggers and crash reporters.
+// No C++ exception may pass through the library, because it would interrupt the library in the
+// middle of a call. Windows calls this handler when it searches for a function that catches an
+// exception, and again when it unwinds the stack. The handler stops only C++ exceptions, and leaves
+// others, such as faults, to debuggers and crash reporters.
 
 #include "../include/shims.h"
 

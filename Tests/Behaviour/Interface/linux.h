@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
-#else
+#elif !defined(_WIN32) /* on Windows, Tests/Behaviour/Windows/posix.h has them */
 #define getauxval(...) 0
 #define prctl(...) (-1)
 #define syscall(...) (-1L)

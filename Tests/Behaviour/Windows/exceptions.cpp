@@ -1,6 +1,6 @@
 /* Exceptions of delegates. A delegate may catch its own C++ exception. An exception that leaves the
- * delegate ends the program, although the caller of the library would catch it. Exceptions that are
- * not of C++ pass through the library. */
+ * delegate ends the program, even if the library's caller would catch it. Exceptions other than C++
+ * exceptions pass through the library. */
 
 #include <multicast.h>
 

@@ -1,9 +1,9 @@
 /* Checks the fences of the library on the system that runs this program.
  *
- * Two threads write one word each and then read the other thread's word. If neither sees the write
- * of the other, a processor has read before it wrote. This happens without fences, and a pair of
- * fences must prevent it. The library uses either two full fences, or a compiler fence on one side
- * and the barrier of the whole process on the other. */
+ * Two threads write one word each and then read the other thread's word. If neither thread sees the
+ * other's write, a processor has reordered a read before a write. This happens without fences, and
+ * a pair of fences must prevent it. The library uses either two full fences, or a compiler fence on
+ * one side and the barrier of the whole process on the other. */
 
 #include "shims.h"
 
@@ -25,7 +25,7 @@ static void no_fence(void) { shims_compiler_fence(); }
 static void full_fence(void) { shims_full_fence(); }
 static void barrier(void) { shims_membarrier(); }
 
-/* Waits until the other thread is in the round. False if the time is over. */
+/* Waits until the other thread is in the round. Returns false if the time is up. */
 static bool meet(int own, uint32_t round) {
   arrived[own].word = round;
   shims_full_fence();
@@ -75,7 +75,7 @@ static uint32_t count(const char *name, void (*one)(void), void (*other)(void), 
   return found;
 }
 
-/* The library calls it when a thread ends. */
+/* The library calls this function when a thread ends. */
 void shims_thread_did_end(void *record) { (void)record; }
 
 int main(void) {

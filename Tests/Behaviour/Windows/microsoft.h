@@ -1,5 +1,6 @@
-/* The compiler includes this file before a source that is checked for cl. The headers of MinGW need
- * GNU C. Behind them, the macros of clang and gcc are undefined, as they are for cl. */
+/* The compiler includes this file before a source that is checked for cl. MinGW's headers need GNU
+ * C. After including them, this file undefines the macros of clang and gcc, which cl does not
+ * define either. */
 
 #include <errno.h>
 #include <intrin.h>

@@ -76,7 +76,7 @@ void *memmem(const void *in, size_t size, const void *what, size_t length) {
 
 char **environ;
 
-/* The script runs each test in a process of its own. */
+/* The script runs each test in a separate process. */
 int posix_spawn(pid_t *child, const char *path, void *actions, void *attributes,
                 char *const arguments[], char *const environment[]) {
   (void)child, (void)path, (void)actions, (void)attributes, (void)arguments, (void)environment;
@@ -155,8 +155,8 @@ struct dirent *posix_readdir(DIR *directory) {
 
 int posix_closedir(DIR *directory) { return CloseHandle(directory) ? 0 : -1; }
 
-/* Windows has no file with the state of a thread. This file says that the thread sleeps, after the
- * thread has had time to fall asleep. */
+/* Windows has no file that contains a thread's state. This substitute waits until the thread has
+ * had time to fall asleep, and then reports that it is sleeping. */
 FILE *open_state(const char *path, const char *mode);
 FILE *open_state(const char *path, const char *mode) {
   FILE *file = tmpfile();
@@ -197,6 +197,7 @@ int fcntl(int descriptor, int command, ...) {
   missing("fcntl");
 }
 
-/* Replaces is_posix() in tests of reports, because reports contain places of functions here. */
+/* Replaces is_posix() in tests of reports, because on Windows reports contain the locations of
+ * functions. */
 bool is_without_places(void);
 bool is_without_places(void) { return false; }

@@ -2,7 +2,7 @@
  * file before each source, and finds an empty file for each header that MinGW lacks.
  *
  * A function without a counterpart on Windows calls missing(), which ends the test with the status
- * that the harness counts as left to Linux. */
+ * for tests that only Linux can run. */
 
 #ifndef WINDOWS_POSIX_H
 #define WINDOWS_POSIX_H
@@ -38,7 +38,8 @@ static inline int missing_value(const char *what) { missing(what); }
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-/* All blocks are of one kind, so that free() takes those of posix_memalign(). */
+/* All blocks come from the same allocator, so that free() also accepts blocks from
+ * posix_memalign(). */
 
 void *posix_malloc(size_t size);
 void *posix_calloc(size_t count, size_t size);
@@ -116,7 +117,7 @@ int dlclose(void *library);
 
 /* ---- Threads and signals --------------------------------------------------------------------- */
 
-/* posix_opendir() lists the threads of the process as the folder /proc/self/task. */
+/* posix_opendir() lists the threads of the process, as the folder /proc/self/task does on Linux. */
 
 DIR *posix_opendir(const char *path);
 struct dirent *posix_readdir(DIR *directory);
@@ -151,7 +152,7 @@ typedef struct signal_set { int unused; } posix_sigset_t;
 
 /* ---- Descriptors ----------------------------------------------------------------------------- */
 
-/* A descriptor of the library is the handle of an event. */
+/* The library's descriptors are handles of event objects. */
 
 struct pollfd { int fd; short events, revents; };
 #define POLLIN 1

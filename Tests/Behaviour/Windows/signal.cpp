@@ -1,4 +1,4 @@
-/* Uses the C++ headers on Windows: signals, queues, waiting, and the locks of the process. */
+/* Uses the C++ headers on Windows: signals, queues, waiting, and process-wide locks. */
 #include <multicast.hpp>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-/* Tests the descriptor of a queue, the places in reports, and the end of a process whose threads
- * use the library. */
+/* Tests a queue's descriptor, the locations in reports, and the end of a process whose threads are
+ * using the library. */
 
 #include <multicast.h>
 
@@ -20,7 +20,7 @@ static void count(void *context, uint32_t event, const void *payload, size_t siz
   ++*(int *)context;
 }
 
-/* The descriptor of a queue is the handle of an event. */
+/* A queue's descriptor is the handle of an event object. */
 static void wait_for_queue(void) {
   int calls = 0;
   multicast m = multicast_create();
@@ -37,7 +37,7 @@ static void wait_for_queue(void) {
   CHECK(multicast_queue_destroy(q) == MULTICAST_OK && multicast_destroy(m) == MULTICAST_OK);
 }
 
-/* A report contains the name of an exported function, and the module of any other function. */
+/* A report shows an exported function by its name, and any other function by its module. */
 static bool search(void *found, const char *line, size_t size) {
   char text[512] = "";
   memcpy(text, line, size < sizeof text ? size : sizeof text - 1);
@@ -58,7 +58,7 @@ static void locate(void) {
   CHECK(found[0] && found[1]);
 }
 
-/* The process ends while its threads use the library. A thread may hold a lock of the library. */
+/* The process ends while its threads are using the library, and may be holding its locks. */
 static DWORD WINAPI use(void *of) {
   multicast m = {*(uint64_t *)of};
   static int calls;
