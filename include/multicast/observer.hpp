@@ -27,7 +27,7 @@ class additions;
 ///
 /// A single method that is known at compile time and added without options needs no allocation, and
 /// costs little more than with a scoped_registration. Any other delegate is added under a lifetime,
-/// which the object creates when it is first needed, and costs several times as much.
+/// which the object creates when it first needs one. Such an add costs several times as much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
@@ -73,15 +73,15 @@ class observer {
   /// Removes all of the object's registrations and waits for their running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
-  /// Reentry:   may be called inside a call to one of its delegates; then it does not wait for that
-  ///            call.
+  /// Reentry:   may be called inside a call to one of its delegates, and then does not wait for
+  ///            that call.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {
     if (id_.load(std::memory_order_acquire) != 0) {
       static_cast<void>(multicast_lifetime_end({id_.exchange(0)}));
     }
-    // Needed even if the token is stale, because calls may still be running.
+    // This is necessary even if the token is stale, because calls may still be running.
     const multicast_token kept = kept_.get();
     if (kept.id != 0) static_cast<void>(multicast_token_remove(kept));
   }

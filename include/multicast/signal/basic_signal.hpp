@@ -28,8 +28,8 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 // The compiler shows this name in the first line of its message if no other overload matches.
 struct these_are_not_the_arguments_of_the_signal;
 
-/// Deleted overloads that match wrong arguments. `...` matches only if no other overload does. For
-/// a signal without arguments, however, a call without arguments would be ambiguous, so the
+/// Deleted overloads that match incorrect arguments. `...` matches only if no other overload does.
+/// For a signal without arguments, however, a call without arguments would be ambiguous, so the
 /// specialization for such signals takes a pointer.
 template <bool has_arguments>
 struct refused_arguments {
@@ -129,7 +129,7 @@ class basic_signal : public connections<R, Args...> {
   friend class mcast::watch;
   using base::target_;
 
-  /// The multicast to invoke; none if the signal is paused or has no multicast yet.
+  /// Returns the multicast to invoke, or none if the signal is paused or has no multicast yet.
   multicast invoked() const noexcept {
     const multicast target = target_.get();
     return detail::is_paused(target) ? multicast{0} : target;

@@ -138,8 +138,8 @@ class equals : public additions<R, Args...> {
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
-  /// Whether a delegate's context is an object that equals `wanted`. The context is such an object
-  /// if the delegate's function calls objects of class `F`.
+  /// Whether a delegate's context is an object that equals `wanted`. The context is an object of
+  /// class `F` only if the delegate's function is the one that calls such objects.
   template <typename F>
   static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
     using extended = detail::extended<F>;
