@@ -22,7 +22,7 @@ extension MulticastDelegate {
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
     // This does not use `visit`, because the compiler does not inline nested closures.
-    // A delegate may release the last reference to `self`.
+    // Keeps `self` alive, because a delegate may release the last other reference to it.
     let called = withExtendedLifetime(self) {
       visitDelegates(target.id) { context, function in
         DelegateRepresentation<P>.withDelegate(context, function) { delegate in
@@ -67,7 +67,7 @@ extension MulticastDelegate {
   @inlinable @inline(__always)
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
-    // A delegate may release the last reference to `self`.
+    // Keeps `self` alive, because a delegate may release the last other reference to it.
     withExtendedLifetime(self) {
       checkedCount(
         visitDelegates(target.id) { DelegateRepresentation<P>.withDelegate($0, $1, body) })
@@ -107,7 +107,7 @@ extension MulticastDelegate where P: Sendable {
   ///   - place: Where the delegate is called.
   ///   - priority: Delegates with a higher priority are called first.
   ///   - isUnique: If the delegate has already been added, moves it to the end and to this place.
-  ///   - lifetime: Removes the delegate when it ends.
+  ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for debugging output, up to 63 bytes long.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.

@@ -22,7 +22,7 @@ _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary
 
 
 class Overflow(Enum):
-    """What a full queue does with a new call. No invocation waits, so that loops keep running."""
+    """What a full queue does with a new call. Invocations never wait, so loops keep running."""
 
     REFUSE = 0
     DROP_OLDEST = 1
@@ -118,7 +118,8 @@ class Queue(Owner):
     def start(self, name: "str | None" = None) -> "Queue":
         """Starts a thread that makes the calls as soon as they are queued.
 
-        Exceptions go to threading.excepthook. stop(), destroy() or the exit ends the thread.
+        Uncaught exceptions go to threading.excepthook. The thread runs until stop(), destroy() or
+        the interpreter's exit.
         """
         worker = _Worker(name)
         self.attach(worker.calls.put)
