@@ -204,7 +204,7 @@ def figures(runs):
         name, contender, parameter = split(run["run_name"])
         for measure in MEASURES:
             if measure.name == name:
-                # A counter may exist only for some parameters.
+                # Some counters exist only for certain parameters.
                 if measure.figure in run:
                     samples[measure, contender, parameter].append(sample(run, measure.figure))
 

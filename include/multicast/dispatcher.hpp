@@ -39,7 +39,7 @@ class dispatcher {
   /// @param key  The key, which is copied.
   /// @return The signal, whose address does not change. Do not move from it.
   ///
-  /// Errors:    any exception thrown while the key is copied; std::bad_alloc.
+  /// Errors:    std::bad_alloc, or any exception thrown while the key is copied.
   /// Cost:      O(log keys); one allocation for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }

@@ -229,7 +229,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     ~waiting() { static_cast<void>(end()); }
 
    private:
-    /// Collects the registrations with queues, to which the unfinished calls belong.
+    /// Collects the registrations that have queues, because the unfinished calls belong to them.
     struct queued {
       detail::numbers found;
       std::exception_ptr thrown;

@@ -100,7 +100,7 @@ constexpr bool is_moved() {
   return false;
 }
 
-/// Whether moving or copying the argument cannot throw.
+/// Whether the argument can be moved or copied without throwing.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
