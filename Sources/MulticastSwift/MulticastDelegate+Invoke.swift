@@ -106,7 +106,8 @@ extension MulticastDelegate where P: Sendable {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - place: Where the delegate is called.
   ///   - priority: Delegates with a higher priority are called first.
-  ///   - isUnique: If the delegate has already been added, moves it to the end and to this place.
+  ///   - isUnique: Whether a delegate that has already been added moves to the end and to this
+  ///     place.
   ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for debugging output, up to 63 bytes long.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.

@@ -98,7 +98,7 @@ public final class MulticastDelegate<P> {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Delegates with a higher priority are called first. Values are clamped to
   ///     `Int32`.
-  ///   - isUnique: If the delegate has already been added, moves it to the end.
+  ///   - isUnique: Whether a delegate that has already been added moves to the end.
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
   ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.

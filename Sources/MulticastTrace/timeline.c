@@ -222,7 +222,7 @@ static __thread struct thread {
   uint64_t first[LEVELS], end[LEVELS];  // first begin and last end of the calls at each level
 } thread __attribute__((tls_model("initial-exec")));
 
-// Returns the start time of a call at this level that has just ended.
+// Returns the start time of the call that has just ended at this level.
 static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
   uint64_t begin = end - elapsed;
   if (level + 1 < LEVELS && thread.first[level + 1] != 0 && thread.first[level + 1] < begin)

@@ -186,7 +186,7 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
 /// @return The arguments; nothing if the wait has timed out or the signal has been destroyed.
 ///
-/// Errors:    those of signal::add(); exceptions thrown while an argument is copied.
+/// Errors:    those of signal::add(), and exceptions thrown while an argument is copied.
 /// Threads:   sleeps, so another thread must invoke the signal.
 /// Cost:      like next(), plus the time of the wait.
 /// @since 1.1

@@ -21,13 +21,14 @@ class additions;
 /// A base class of objects whose methods are delegates. The destructor removes all delegates that
 /// were added with the object.
 ///
-/// The destructor of a base class runs after those of the derived class. If other threads invoke
-/// the delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
+/// A base class's destructor runs after the derived class's destructor. If other threads invoke the
+/// delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
 /// observe nothing.
 ///
 /// A single method that is known at compile time and added without options needs no allocation, and
-/// costs little more than with a scoped_registration. Any other delegate is added under a lifetime,
-/// which the object creates when it first needs one. Such an add costs several times as much.
+/// adding it costs little more than with a scoped_registration. Any other delegate is added under a
+/// lifetime, which the object creates when it first needs one. Such an add costs several times as
+/// much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1

@@ -296,9 +296,9 @@ MULTICAST_HPP_LOCAL inline constexpr options unique =
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_front =
     detail::changed([](options &how) { how.at_front = true; });
-/// Places the delegate after all delegates with another priority, including groups, like delegates
-/// without a group in Boost.Signals2. Several such delegates are called in the order in which they
-/// were added.
+/// Places the delegate after all delegates with another priority, even those in groups.
+/// Boost.Signals2 does this for slots without a group. Several such delegates are called in the
+/// order in which they were added.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_back =
     detail::changed([](options &how) { how.priority = INT32_MIN; });

@@ -82,7 +82,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   ///                   instance.
   /// @return The number of calls made; 0 if the queue is empty.
   ///
-  /// Errors:    those of multicast_queue_run(); exceptions that the condition throws.
+  /// Errors:    those of multicast_queue_run(), and exceptions that the condition throws.
   /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run() for each call.

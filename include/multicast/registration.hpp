@@ -108,7 +108,7 @@ class registration {
   /// objects is dead, removes the delegate.
   ///
   /// @return true from the time the delegate is added until it is removed. With `once`, it is true
-  ///         until the only call begins.
+  ///         until the delegate's only call begins.
   ///
   /// Cost:      O(1), without a lock. If the delegate tracks objects, or its token has the same
   ///            hash as the token of a delegate that did, takes two locks briefly. If such a
@@ -131,7 +131,7 @@ class registration {
   /// @return The statistics; all zero if there has been no watch.
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: the delegate has been removed, or this object
-  ///            refers to none.
+  ///            refers to no registration.
   /// Cost:      O(1).
   /// @since 1.1
   call_statistics statistics() const {

@@ -289,7 +289,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///         reference is returned as a value, unless the signal's results are references
   ///         themselves.
   ///
-  /// Errors:    like results(); any exception that the combiner throws.
+  /// Errors:    like results(), or any exception that the combiner throws.
   /// Cost:      like results().
   /// @since 1.1
   template <typename Combiner, typename... Given>

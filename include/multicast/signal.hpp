@@ -77,7 +77,7 @@ class signal {
                 "a signal takes a function type: signal<void(int, bool)>");
 };
 
-/// A signal whose delegates return nothing, or whose results are ignored.
+/// A signal whose delegates return nothing, or return results that are ignored.
 /// @since 1.0
 template <typename... Args>
 class signal<void(Args...)> : public detail::basic_signal<void, Args...>,

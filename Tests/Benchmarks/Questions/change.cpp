@@ -250,8 +250,8 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
 }
 
 /// Each of two threads adds a delegate next to 16 others, removes it, and invokes `invocations`
-/// times, a number that ranges from 0 to so many invocations that changes are rare. An iteration
-/// consists of these steps on one thread, while the other thread does the same.
+/// times. If this number is large, changes are rare. An iteration consists of these steps on one
+/// thread, while the other thread does the same.
 template <class Contender>
 static void change_and_invoke(benchmark::State &state, size_t invocations) {
   filled<Contender> full(16);

@@ -66,8 +66,8 @@ struct invoked {
 };
 template <typename F>
 struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
-/// The type in which the result of a callable is stored. It is void if the callable cannot be
-/// called without arguments, which another check reports.
+/// The type in which the result of a callable is stored. If the callable cannot be called without
+/// arguments, the type is void, and another check reports the error.
 template <typename F>
 using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,

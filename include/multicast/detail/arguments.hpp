@@ -105,8 +105,9 @@ template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How an argument is held: as the address of the caller's variable, as a value, or as a value
-/// together with its source, to which it may refer as a std::string_view does.
+/// An argument is held in one of three ways: as the address of the caller's variable, as a value,
+/// or as a value together with its source. A value such as a std::string_view may refer to its
+/// source.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>

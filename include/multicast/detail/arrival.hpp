@@ -84,7 +84,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // Threads that are waiting or may hold the lock exist only in the parent process.
+    // Inside fork(), this is the child, in which the threads that are waiting or may hold the lock
+    // do not exist.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -172,7 +173,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   std::shared_ptr<arrival> self_;
 };
 
-/// A wait for one invocation, with the arguments that it receives.
+/// The wait for one invocation, and the arguments of that invocation.
 template <typename... Args>
 class arrived_arguments final : public arrival {
  public:

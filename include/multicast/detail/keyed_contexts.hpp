@@ -51,7 +51,7 @@ struct keyed {
   virtual size_t end() noexcept = 0;
   /// Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether the callable is this method, of any object; `type` is the method's name_of().
+  /// Whether the callable is this method with any object; `type` is the method's name_of().
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts of delegates that are removed when an object they track dies.
+// Counts the delegates that are removed when an object they track dies.
 #ifndef MULTICAST_DETAIL_MORTALS_HPP
 #define MULTICAST_DETAIL_MORTALS_HPP
 

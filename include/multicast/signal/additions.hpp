@@ -238,7 +238,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds another signal as a delegate, which is invoked until it is destroyed.
+  /// Adds another signal as a delegate. That signal is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;

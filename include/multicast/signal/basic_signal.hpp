@@ -123,7 +123,7 @@ class basic_signal : public connections<R, Args...> {
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
-  /// A signal that uses the multicast of another signal, which stays unchanged.
+  /// A signal that uses another signal's multicast. The other signal stays unchanged.
   basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;

@@ -38,7 +38,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// Whether `F` is a function object with data whose `==` finds equal delegates.
+  /// Whether `F` is a function object with data and an `==`, which finds equal delegates.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {

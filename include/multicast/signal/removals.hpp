@@ -76,8 +76,8 @@ class removals : public equals<R, Args...> {
   removal remove(Method Class::*method, Object &&object) {
     return remove(std::forward<Object>(object), method);
   }
-  /// Removes every registration of a method, with any object, that was made by add(object, method)
-  /// or add_extended(object, method).
+  /// Removes every registration that was made by add(object, method) or add_extended(object,
+  /// method) with this method and any object.
   ///
   /// @param method  The method.
   /// @return The number of removed delegates, and the status of multicast_remove_context().
