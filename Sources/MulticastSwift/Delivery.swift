@@ -26,7 +26,7 @@ public final class Delivery: Sendable {
     case block
   }
 
-  /// Counts of calls since the delivery's creation.
+  /// Counts of calls since the delivery was created.
   public struct Statistics: Hashable, Sendable {
     /// Calls that are pending now.
     public let pending: Int

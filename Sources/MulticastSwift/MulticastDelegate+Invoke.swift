@@ -172,7 +172,7 @@ extension MulticastDelegate where P: Sendable {
     return visited - refused
   }
 
-  /// Schedules calls of the currently registered delegates on a dispatch queue. Delegates that are
+  /// Schedules calls to the currently registered delegates on a dispatch queue. Delegates that are
   /// removed or paused before their call begins are not called. Deallocating the multicast removes
   /// all delegates.
   ///
@@ -191,7 +191,7 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Schedules calls of the currently registered delegates on the main actor. Otherwise like
+  /// Schedules calls to the currently registered delegates on the main actor. Otherwise like
   /// ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:

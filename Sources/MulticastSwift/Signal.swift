@@ -163,7 +163,7 @@ extension Signal {
       handler, priority: priority, flags: isHere && once ? MULTICAST_ONCE : 0, lifetime, label)
   }
 
-  /// Adds a closure that is called on the main actor, later.
+  /// Adds a closure that is later called on the main actor.
   ///
   /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
@@ -213,7 +213,7 @@ extension Signal {
   /// - Parameters:
   ///   - priority: Closures with a higher priority receive an event first.
   ///   - bufferingPolicy: Which events are buffered while a call is running. Other events are lost,
-  ///     and counted in ``lostCount``, unless ``send(_:isolation:)`` has sent them.
+  ///     and counted in ``lostCount``, unless they were sent by ``send(_:isolation:)``.
   ///   - lifetime: The closure is removed when this lifetime ends.
   ///   - label: A name for debugging output, at most 63 bytes.
   ///   - body: The closure.

@@ -103,7 +103,7 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* Maps wires to the addresses of payloads. Stale and made-up wires are not found. */
+/* Maps wires to the addresses of payloads. Stale and forged wires are not found. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 

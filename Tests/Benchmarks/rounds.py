@@ -228,7 +228,7 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """Combines the figures of two copies of the bare loop by choosing the better one of each
+    """Combines the figures of two copies of the bare loop by choosing the better figure of each
     kind."""
     if one is None:
         return other

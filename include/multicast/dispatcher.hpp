@@ -130,7 +130,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {

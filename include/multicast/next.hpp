@@ -83,7 +83,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, up to a timeout.
@@ -95,7 +95,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   std::optional<arguments> wait_for(std::chrono::nanoseconds timeout) {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;

@@ -63,7 +63,7 @@ class observer {
   }
 
  protected:
-  /// Creates an observer without registrations, even as a copy.
+  /// Creates an observer without registrations. A copy of an observer has none either.
   ///
   /// Cost:      O(1); does not allocate.
   /// @since 1.1

@@ -217,7 +217,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return The result of multicast_queue_stop().
   ///
   /// Threads:   waits for the running call.
-  /// Reentry:   on the queue's own thread, behaves like multicast_queue_stop().
+  /// Reentry:   inside a call that the queue's thread makes, returns MULTICAST_PENDING.
   /// Cost:      the cost of ending a thread.
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }

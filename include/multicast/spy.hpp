@@ -131,7 +131,7 @@ class spy<signal<void(Args...)>> {
   /// @return true if the calls have been recorded; false if the wait has timed out.
   ///
   /// Threads:   sleeps, so another thread must invoke the signal or run the queue.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   bool wait(size_t count = 1, std::chrono::nanoseconds timeout = std::chrono::seconds(5)) const {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -54,9 +54,9 @@ enum DelegateRepresentation<P> {
     if isValue || MemoryLayout<P>.size > 16 {
       return withBoxOrTemplate(context, function, isValue, body)
     }
-    // P is 8 or 16 bytes long and aligned to 8 bytes, so it consists of the first word or of both.
-    // Write the words as one vector, because after two separate stores, a load of both words would
-    // stall: the processor cannot forward two stores to one load.
+    // P is 8 or 16 bytes long and aligned to 8 bytes, so it consists of either the first word or
+    // both words. Write the words as one vector, because after two separate stores, a load of both
+    // words would stall: the processor cannot forward two stores to one load.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
       lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)
@@ -102,8 +102,8 @@ final class ValueBox<P> {
 }
 
 /// Templates for values of protocols that are not class-bound. A template contains all words of
-/// such a value except the object. There is one template for each protocol type `P` and type of
-/// content. Templates are never freed.
+/// such a value except the object. There is one template for each combination of a protocol type
+/// `P` and a content type. Templates are never freed.
 enum ExistentialTemplates {
   private struct Key: Hashable, Sendable {
     let type: ObjectIdentifier

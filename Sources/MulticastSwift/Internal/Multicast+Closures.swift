@@ -22,7 +22,7 @@ func visitDelegate(
   _ body: (UnsafeMutableRawPointer?, Multicast.Function?) -> Bool
 ) -> Int64
 
-/// Calls `multicast_enumerate`. A weak delegate is passed with a strong reference.
+/// Calls `multicast_enumerate`. For a weak delegate, `body` receives a strong reference.
 @_silgen_name("multicast_swift_enumerate")
 func enumerateDelegates(
   _ target: UInt64,

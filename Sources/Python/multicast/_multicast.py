@@ -300,7 +300,7 @@ class Broadcaster:
 
     @property
     def handle(self) -> int:
-        """The `id` of the broadcaster, for C code. Notifications are published from now on."""
+        """The `id` of the broadcaster, which is shared with C code from now on."""
         self._is_shared = True
         for one in list(self._multicasts.values()):
             one._is_shared = True

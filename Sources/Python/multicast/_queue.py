@@ -30,7 +30,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts of a queue's calls since its creation."""
+    """Counts of a queue's calls since it was created."""
 
     pending: int
     queued: int
@@ -59,7 +59,7 @@ class Queue(Owner):
         self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
-        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current ones.
+        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current calls.
 
         Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
         """

@@ -263,8 +263,8 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// Returns whether this process has registered for the barrier, without which the kernel refuses the
-// call.
+// Returns whether this process has registered for the barrier. The kernel refuses the call unless
+// the process has done so.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }

@@ -270,7 +270,7 @@ static void change_and_invoke(benchmark::State &state, size_t invocations) {
   }
 }
 
-/// In this and the next function, an iteration is one delegate.
+/// In this function and the next one, an iteration stands for one delegate.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
   while (state.KeepRunningBatch(invoked)) {

@@ -30,7 +30,7 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Waits until the thread is running. On a busy machine, the thread may be preempted.
+  /// Waits until the thread is running. On a busy machine, the thread may have been preempted.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();

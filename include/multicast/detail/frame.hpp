@@ -137,7 +137,7 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
 
   /// The `copy` function of multicast_invocation.
   static const void *copy(const void *payload, size_t) {
-    // The frame of the invocation is not const.
+    // The const_cast is safe, because the invocation's frame is not const.
     frame &original = *static_cast<frame *>(const_cast<void *>(payload));
     const frame *result = nullptr;
     guard(original.where, [&] {

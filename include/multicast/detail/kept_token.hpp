@@ -71,7 +71,7 @@ class kept_token {
     return token;
   }
 
-  /// The token, even during an add. Zero if there has been no add.
+  /// Returns the token, even during an add; zero if there has been no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
       // The add cannot end while the lock is held. The load is atomic because the library may be

@@ -47,7 +47,8 @@ struct alignas(64) kept_add {
   bool is_orphan;  // the observer has been destroyed; protected by guarded::keyed
 };
 
-/// The counts that each invocation reads. While they are zero, it can skip further checks.
+/// The counts that each invocation reads. While they are zero, the invocation can skip further
+/// checks.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
   std::atomic<size_t> mortals;         // how many delegates of all signals track objects
