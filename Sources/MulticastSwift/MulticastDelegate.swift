@@ -278,7 +278,7 @@ extension MulticastDelegate {
     withEqual(to: delegate) { target.contains($0) } ?? false
   }
 
-  /// All delegates in order, including paused ones but not deallocated ones.
+  /// All delegates in order. Includes paused delegates, but not deallocated ones.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {

@@ -11,7 +11,7 @@
 
 // ---- Signals ------------------------------------------------------------------------------------
 
-/// Calls the function with a closure that is `words` words long, which must be at least one.
+/// Calls the function with a closure that is `words` words long. `words` must be at least 1.
 template <class Function>
 static void with_closure(size_t words, uint64_t &sum, Function function) {
   uint64_t a = 1, b = 2, c = 3;
