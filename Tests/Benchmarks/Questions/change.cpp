@@ -280,7 +280,7 @@ template <class Contender> static void remove_all_invoked(benchmark::State &stat
   }
 }
 
-/// The other thread invokes one multicast after another. Some of the handles are stale, but
+/// The other thread invokes one multicast after another. Some of the handles may be stale, but
 /// invoking them is safe.
 template <class library> static void destroy_invoked(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
