@@ -10,16 +10,18 @@
  *
  * The rules of multicast.h for order, threads, removal and reentry also apply here.
  *
- * The headers in multicast/, in the order in which programs need them. Each can be included alone:
+ * Each header in multicast/ can also be included alone. This list begins with the headers that most
+ * programs need:
  *
- *     signal.hpp        signal<void(...)>; signal/ has the members that all signals have
- *     results.hpp       signal<R(...)>, whose delegates return something
+ *     signal.hpp        signal<void(...)>; the members that all signals share are in signal/
+ *     results.hpp       signal<R(...)>, whose delegates return results
  *     result_range.hpp  signal<R(...)>::results(), which returns the results one by one
  *     registration.hpp  registration, scoped_registration, current()
- *     connection.hpp    connection, scoped_connection: the names used by other libraries
+ *     connection.hpp    connection, scoped_connection: the names that other libraries use
  *     options.hpp       options, on(), under(), priority(), label(), once, latest, unique,
  *                       at_front, no_replay
- *     policies.hpp      policies of a signal: reentry, a label, replay, changes of the listeners
+ *     policies.hpp      policies of a signal: reentry, a label, replay, a notification about
+ *                       listeners
  *     queue.hpp         queue, with post() and post_and_wait()
  *     lifetime.hpp      lifetime
  *     observer.hpp      observer, a base class for objects whose methods are delegates
@@ -41,7 +43,7 @@
  *
  *     groups.hpp        groups
  *     watch.hpp         watch: reports calls and how long they take
- *     slot.hpp          slot: another name of std::function, used by other libraries
+ *     slot.hpp          slot: another name for std::function, which other libraries use
  *     next.hpp          next(): waits for the next invocation, in a thread or a coroutine
  *     spy.hpp           spy: records the arguments of invocations, for tests
  *     dispatcher.hpp    dispatcher: a signal for each key
@@ -56,15 +58,15 @@
  *              std::bad_alloc. Removals return their status instead, so that the caller can check
  *              for MULTICAST_PENDING and other results.
  * Exceptions   Delegates may throw. The other delegates are still called; see signal::invoke() and
- *              set_exception_handler(). A thread may end inside a delegate, by pthread_exit() or by
- *              cancellation. glibc then destroys the local objects of the delegate and of its
- *              callers. If one of these functions is `noexcept`, the program ends, as it would
- *              without the library.
+ *              set_exception_handler(). A thread may exit inside a delegate, through pthread_exit()
+ *              or cancellation. glibc then destroys the local objects of the delegate and of its
+ *              callers. If the unwinding reaches a `noexcept` function, the program ends, as it
+ *              would without the library.
  *              With -fno-exceptions, a function that fails returns an empty registration, 0, an
  *              empty optional, or a negative status if its result is a count. last_error() then
  *              returns the status. The headers do not use RTTI.
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
- *              object, no other thread may use the object while it is destroyed or moved.
+ *              object, no other thread may use it while it is being destroyed or moved.
  * exit         Destructors remove delegates and wait for their calls. But when exit() runs a
  *              destructor on the main thread, it does not wait for calls on other threads.
  *              Therefore a program with static signals can exit even if one of its threads never

@@ -26,7 +26,7 @@ public final class Broadcaster: Sendable {
   ///   - observer: An object.
   ///   - type: The protocol.
   ///   - place: Where the observer is called.
-  ///   - lifetime: Unregisters the observer when it ends.
+  ///   - lifetime: The observer is unregistered when this lifetime ends.
   ///   - label: A name for debugging output.
   /// - Complexity: O(observers of the protocol).
   @discardableResult

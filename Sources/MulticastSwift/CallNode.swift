@@ -1,8 +1,8 @@
-/// An ordered list of delegates. A delegate is pushed at the end and popped by object or index; all
-/// delegates are called together.
+/// An ordered list of delegates. Delegates are pushed at the end, popped by object or index, and
+/// called together.
 ///
 /// A node contains an object at most once and holds it weakly. It can replace a property that holds
-/// a single delegate, if the setter of the property pushes the delegate:
+/// a single delegate, if the property's setter pushes the delegate:
 ///
 /// ```swift
 /// var delegate: (any MessageManagerDelegate)? {

@@ -5,7 +5,7 @@ import MulticastRuntime
 /// thread.
 ///
 /// Use it to call closures on threads and in loops that are not dispatch queues. ``Overflow``
-/// determines what happens to a call if the delivery is full.
+/// determines what happens to a new call if the delivery is full.
 ///
 /// ```swift
 /// let calls = Delivery()!
@@ -16,17 +16,17 @@ import MulticastRuntime
 /// A loop that sleeps in `poll` can poll ``descriptor``. For a loop that has to be woken by a
 /// function call, pass `wake`.
 public final class Delivery: Sendable {
-  /// What happens to a call if the delivery is full.
+  /// What happens to a new call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
     /// The new call is refused.
     case refuse
     /// The oldest pending call is dropped.
     case dropOldest
-    /// The notification waits for room, unless that would be a deadlock.
+    /// The notification waits for room, unless waiting would cause a deadlock.
     case block
   }
 
-  /// Counts of calls since the delivery's creation.
+  /// Counts of calls since the delivery was created.
   public struct Statistics: Hashable, Sendable {
     /// Calls that are pending now.
     public let pending: Int
@@ -37,16 +37,16 @@ public final class Delivery: Sendable {
   }
 
   private let queue: Multicast.Queue
-  /// A multicast with a single delegate, whose calls go to the queue. Each call runs the
+  /// A multicast with a single delegate, whose calls are made by the queue. Each call runs the
   /// `DeferredCall` in its payload.
   private let works: Multicast
   private let waker: Waker?
 
   /// - Parameters:
   ///   - capacity: The largest number of pending calls, from 1 to 2²⁴.
-  ///   - overflow: What happens to a call if `capacity` calls are pending.
-  ///   - wake: Called on the notifying thread when a call becomes pending, and not again until
-  ///     ``run(max:)`` has been called. It should make the loop call ``run(max:)`` on its own
+  ///   - overflow: What happens to a new call if `capacity` calls are pending.
+  ///   - wake: Called on the notifying thread when a call becomes pending. It is not called again
+  ///     until ``run(max:)`` has been called. It should make the loop call ``run(max:)`` on its own
   ///     thread.
   /// - Returns: nil if the capacity is invalid or there is not enough memory.
   /// - Complexity: O(capacity).
@@ -193,7 +193,7 @@ final class DeferredCall: @unchecked Sendable {
     self.losses = losses
   }
 
-  // A call that has not run was refused, dropped in favor of a newer one, or cleared.
+  // A call that has not run has been refused, dropped in favor of a newer call, or cleared.
   deinit { if !isDone, let losses, registration.isValid { losses.increment() } }
 
   func run() {

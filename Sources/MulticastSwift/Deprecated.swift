@@ -1,5 +1,5 @@
-// The names used by widespread multicast delegate classes. Programs that use these names compile,
-// and the compiler offers to replace them.
+// The names used by widespread multicast delegate classes. A program that uses these names still
+// compiles, and the compiler offers to replace them.
 
 extension MulticastDelegate {
   /// Equivalent to ``init(_:reference:label:listenersChanged:)``.

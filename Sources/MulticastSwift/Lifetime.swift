@@ -14,7 +14,7 @@ import CMulticast
 public final class Lifetime: Sendable {
   let handle: Multicast.Lifetime
 
-  /// Creates a lifetime. If memory runs out, the new lifetime has already ended.
+  /// Creates a lifetime. If memory runs out, returns a lifetime that has already ended.
   ///
   /// - Complexity: O(1).
   public init() { handle = Multicast.Lifetime.create() }

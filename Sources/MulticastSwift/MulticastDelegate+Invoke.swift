@@ -22,7 +22,7 @@ extension MulticastDelegate {
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
     // This does not use `visit`, because the compiler does not inline nested closures.
-    // A delegate may release the last reference to `self`.
+    // Keeps `self` alive, because a delegate may release the last other reference to it.
     let called = withExtendedLifetime(self) {
       visitDelegates(target.id) { context, function in
         DelegateRepresentation<P>.withDelegate(context, function) { delegate in
@@ -67,7 +67,7 @@ extension MulticastDelegate {
   @inlinable @inline(__always)
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
-    // A delegate may release the last reference to `self`.
+    // Keeps `self` alive, because a delegate may release the last other reference to it.
     withExtendedLifetime(self) {
       checkedCount(
         visitDelegates(target.id) { DelegateRepresentation<P>.withDelegate($0, $1, body) })
@@ -106,8 +106,9 @@ extension MulticastDelegate where P: Sendable {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - place: Where the delegate is called.
   ///   - priority: Delegates with a higher priority are called first.
-  ///   - isUnique: If the delegate has already been added, moves it to the end and to this place.
-  ///   - lifetime: Removes the delegate when it ends.
+  ///   - isUnique: Whether a delegate that has already been added moves to the end and to this
+  ///     place.
+  ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for debugging output, up to 63 bytes long.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: Like ``add(_:priority:isUnique:once:lifetime:label:)``.
@@ -171,7 +172,7 @@ extension MulticastDelegate where P: Sendable {
     return visited - refused
   }
 
-  /// Schedules calls of the currently registered delegates on a dispatch queue. Delegates that are
+  /// Schedules calls to the currently registered delegates on a dispatch queue. Delegates that are
   /// removed or paused before their call begins are not called. Deallocating the multicast removes
   /// all delegates.
   ///
@@ -190,7 +191,7 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Schedules calls of the currently registered delegates on the main actor. Otherwise like
+  /// Schedules calls to the currently registered delegates on the main actor. Otherwise like
   /// ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:

@@ -17,8 +17,8 @@ import Synchronization
 /// that are added while it runs, or delegates that are removed before their call begins.
 ///
 /// Any thread may use a multicast at any time, and an invocation takes no lock. This type is
-/// `Sendable` if `P` is. A protocol is `Sendable` if it inherits from `Sendable`. A protocol that
-/// is isolated to a global actor should do so.
+/// `Sendable` if the protocol inherits from `Sendable`. A protocol that is isolated to a global
+/// actor should inherit from it.
 ///
 /// Each weak delegate uses about 100 bytes. Calls are fastest if the protocol inherits from
 /// `AnyObject`.
@@ -46,12 +46,13 @@ public final class MulticastDelegate<P> {
   ///
   /// - Parameters:
   ///   - delegates: The first delegates, in order.
-  ///   - reference: How all delegates are held.
+  ///   - reference: Whether the delegates are held weakly or strongly.
   ///   - label: A name for ``debugDescription``, at most 63 bytes.
   ///   - listenersChanged: Called with true when the first delegate has been added and with false
-  ///     when the last one has been removed, on the thread that adds or removes. It can start and
-  ///     stop a source that should run only while there are listeners. A weak delegate that has
-  ///     been deallocated counts as a listener until the multicast detects that; see ``prune()``.
+  ///     when the last one has been removed, on the thread that adds or removes that delegate. It
+  ///     can start and stop a source that should run only while there are listeners. A weak
+  ///     delegate that has been deallocated counts as a listener until the multicast detects that;
+  ///     see ``prune()``.
   /// - Complexity: O(delegates).
   public init(
     _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
@@ -89,7 +90,7 @@ public final class MulticastDelegate<P> {
 
   // MARK: - Adding
 
-  /// Adds a delegate as the last one of its priority.
+  /// Adds a delegate after all other delegates with its priority.
   ///
   /// An add may also remove weak delegates that have been deallocated, and free their memory.
   ///
@@ -97,9 +98,9 @@ public final class MulticastDelegate<P> {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Delegates with a higher priority are called first. Values are clamped to
   ///     `Int32`.
-  ///   - isUnique: If the delegate has already been added, moves it to the end.
+  ///   - isUnique: Whether a delegate that has already been added moves to the end.
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
-  ///   - lifetime: Removes the delegate when it ends.
+  ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
   /// - Complexity: O(1), amortized; O(delegates) if `isUnique` is true or the priority is not the
@@ -135,8 +136,7 @@ public final class MulticastDelegate<P> {
   private func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
-    // This uses `defer` instead of a closure around the body, which would take longer than the add
-    // itself.
+    // This uses `defer`, because a closure around the body would take longer than the add itself.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
     guard let object = DelegateRepresentation.object(of: delegate) else {
@@ -223,7 +223,7 @@ public final class MulticastDelegate<P> {
   /// Removes weak delegates that have been deallocated.
   ///
   /// Calling this function is optional, because invocations and some adds also remove such
-  /// delegates. Until then the memory of each delegate is not freed, but the delegate keeps no
+  /// delegates. Until then, a deallocated delegate's memory is not freed, but the delegate keeps no
   /// other object alive.
   ///
   /// - Returns: The number of delegates that were removed.
@@ -278,7 +278,7 @@ extension MulticastDelegate {
     withEqual(to: delegate) { target.contains($0) } ?? false
   }
 
-  /// All delegates in order, including paused ones but not deallocated ones.
+  /// All delegates in order. Includes paused delegates, but not deallocated ones.
   ///
   /// - Complexity: O(delegates).
   public var delegates: [P] {
@@ -323,7 +323,7 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate: CustomDebugStringConvertible {
-  /// The delegates with their labels, and the calls that threads are in.
+  /// Lists the delegates with their labels, and the calls that are running on each thread.
   ///
   /// - Complexity: O(delegates).
   public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }

@@ -2,13 +2,14 @@ import Dispatch
 
 /// Where a delegate, an observer or a closure is called. See ``MainPlace`` for the main actor.
 public enum Place: Sendable {
-  /// On the notifying thread, before the notification returns.
+  /// The call is made on the notifying thread, before the notification returns.
   case notifier
-  /// On a dispatch queue, later.
+  /// The call is made later, on a dispatch queue.
   case queue(DispatchQueue)
-  /// In a task on an executor, later. The executor determines the order of the calls.
+  /// The call is made later, in a task on an executor. The executor determines the order of the
+  /// calls.
   case executor(any TaskExecutor)
-  /// On the thread that runs a delivery, later.
+  /// The call is made later, on the thread that runs the delivery.
   case delivery(Delivery)
 
   /// Runs a registration's call at this place.

@@ -134,20 +134,20 @@ extension Signal where Event == Void {
 }
 
 extension Signal: CustomDebugStringConvertible {
-  /// The closures with their labels, and the calls that threads are in.
+  /// Lists the closures with their labels, and the calls that are running on each thread.
   ///
   /// - Complexity: O(closures).
   public var debugDescription: String { handlers.debugDescription }
 }
 
 extension Signal {
-  /// Adds a closure as the last one of its priority.
+  /// Adds a closure after all other closures with its priority.
   ///
   /// - Parameters:
   ///   - priority: Closures with a higher priority are called first. Values are clamped to `Int32`.
   ///   - place: Where the closure is called.
   ///   - once: Whether the closure is called at most once. It is removed when its call begins.
-  ///   - lifetime: Removes the closure when it ends.
+  ///   - lifetime: The closure is removed when this lifetime ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
   ///   - body: The closure.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
@@ -163,7 +163,7 @@ extension Signal {
       handler, priority: priority, flags: isHere && once ? MULTICAST_ONCE : 0, lifetime, label)
   }
 
-  /// Adds a closure that is called on the main actor, later.
+  /// Adds a closure that is later called on the main actor.
   ///
   /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
@@ -213,8 +213,8 @@ extension Signal {
   /// - Parameters:
   ///   - priority: Closures with a higher priority receive an event first.
   ///   - bufferingPolicy: Which events are buffered while a call is running. Other events are lost,
-  ///     and counted in ``lostCount``, unless ``send(_:isolation:)`` has sent them.
-  ///   - lifetime: Removes the closure when it ends.
+  ///     and counted in ``lostCount``, unless they were sent by ``send(_:isolation:)``.
+  ///   - lifetime: The closure is removed when this lifetime ends.
   ///   - label: A name for debugging output, at most 63 bytes.
   ///   - body: The closure.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
@@ -237,7 +237,7 @@ extension Signal {
   /// Which events a stream buffers while its consumer is busy: all, the newest, or the oldest.
   public typealias BufferingPolicy = AsyncStream<Event>.Continuation.BufferingPolicy
 
-  /// A stream of all events from now on, for use with `for await`. If the signal replays, the
+  /// Returns a stream of all future events, for use with `for await`. If the signal replays, the
   /// stream begins with past events.
   ///
   /// The stream ends when the iterating task is cancelled, when the stream or the signal is
@@ -246,7 +246,7 @@ extension Signal {
   /// not happen to events from ``send(_:isolation:)``, which waits for room.
   ///
   /// - Parameters:
-  ///   - bufferingPolicy: How many events are buffered, and which.
+  ///   - bufferingPolicy: How many events are buffered, and which ones.
   ///   - priority: Streams and closures with a higher priority receive an event first.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   public func events(

@@ -1,4 +1,4 @@
-/// The values of the successful results of a signal of `Result`s; see
+/// The success values of a signal whose events are `Result`s; see
 /// ``Signal/values(bufferingPolicy:priority:)``.
 public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Sendable {
   let results: AsyncStream<Result<Element, Failure>>
@@ -28,15 +28,15 @@ public struct SignalValues<Element: Sendable, Failure: Error>: AsyncSequence, Se
 }
 
 extension Signal {
-  /// The values of a signal of `Result`s, for use with `for try await`. The first error ends the
-  /// sequence, and is thrown.
+  /// Returns the success values of a signal whose events are `Result`s, for use with
+  /// `for try await`. The sequence throws the first error and then ends.
   ///
   /// ```swift
   /// let lines = Signal<Result<String, ReadError>>()
   /// for try await line in lines.values() { print(line) }   // throws a ReadError
   /// ```
   ///
-  /// Otherwise the sequence ends like ``events(bufferingPolicy:priority:)``.
+  /// If there is no error, the sequence ends when ``events(bufferingPolicy:priority:)`` would end.
   ///
   /// - Parameters: See ``events(bufferingPolicy:priority:)``.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.

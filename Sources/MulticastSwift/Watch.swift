@@ -43,8 +43,8 @@ public final class Watch: Sendable {
     self.stuck = stuck
   }
 
-  /// Sets a watch for all multicasts and signals of the process that do not have their own. Passing
-  /// nil removes the watch.
+  /// Sets a watch for all multicasts and signals of the process, except those that have their own
+  /// watch. Passing nil removes the watch.
   ///
   /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
   ///   still running.

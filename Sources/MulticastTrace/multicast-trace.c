@@ -98,8 +98,8 @@ static const char *value_of(char **argument) {
 
 // ---- Preparing ---------------------------------------------------------------------------------
 
-// libmulticast-trace.so is in the folder of this program, as in a build, or in the folder of the
-// libraries.
+// Finds libmulticast-trace.so, which is either in this program's folder, where the build puts it,
+// or in the folder of the installed libraries.
 static void find_object(char *path, size_t size) {
   static const char *const places[] = {"", MULTICAST_TRACE_FOLDER "/"};
   char own[4096];
@@ -117,7 +117,7 @@ static void find_object(char *path, size_t size) {
 static void set_environment(int block) {
   char object[4200], value[64];
   find_object(object, sizeof object);
-  // The loader splits LD_PRELOAD at colons and spaces.
+  // The loader splits LD_PRELOAD at colons and spaces, so a path that contains them cannot be used.
   if (strpbrk(object, ": ") != NULL) {
     int descriptor = open(object, O_RDONLY | O_CLOEXEC);
     must(descriptor >= 0, object);
@@ -143,8 +143,8 @@ static void pass_on(int number) {
 
 // Runs the program. Returns the exit status.
 static int run(char **command) {
-  // A terminal sends the first two signals to both processes. The other signals are forwarded to
-  // the program.
+  // A terminal sends the first two signals to both processes, so only the other signals are
+  // forwarded to the program.
   static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
   enum { COUNT = sizeof signals / sizeof *signals };
   struct sigaction before[COUNT], after;
@@ -184,7 +184,7 @@ static int run(char **command) {
 
 // ---- The report --------------------------------------------------------------------------------
 
-// Returns the reason that libmulticast-trace.so was not loaded.
+// Returns the reason why libmulticast-trace.so was not loaded.
 static const char *why_not(const char *program) {
   char path[4096];
   const char *folders = strchr(program, '/') != NULL ? "" : getenv("PATH");
@@ -258,7 +258,7 @@ static void report(trace_process *it) {
 #define BEGINNING                                                                             \
   "[{\"name\": \"trace_begin\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {}}"
 
-// Removes the first events if the file is larger than `size`. Returns the number of the remaining
+// Removes the first events if the file is larger than `size`. Returns the number of remaining
 // events.
 static uint64_t keep_end(const trace_state *trace, const char *path) {
   static char text[1 << 16];
@@ -284,7 +284,7 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     }
     from += count, to += count;
   }
-  // A process may have freed the blocks at the beginning of the file.
+  // Write the beginning of the file again, because a process may have freed its blocks.
   if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
   if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));

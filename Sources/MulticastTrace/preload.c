@@ -90,12 +90,12 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.slow = slow;
   watch.listener_warning_count = it->program.listener_warning_count;
   watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
-  // A watch has only one such time, and the program's time takes precedence.
+  // A watch has only one such time, so the program's time takes precedence over the trace's.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function in programs linked with it.
+// Replaces the library's function in programs that are linked with the library.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;

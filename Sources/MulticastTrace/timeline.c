@@ -75,16 +75,16 @@ bool timeline_join(void) {
 
 // ---- The file ----------------------------------------------------------------------------------
 
-// Checks that `file` is still the timeline. The program may have closed the descriptor, which it
-// does not know, and reused its number.
+// Checks that `file` is still the timeline. The program does not know about the descriptor, so it
+// may have closed it and reused its number.
 static bool is_file_there(void) {
   struct stat now;
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
 // Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes the
-// hole when the program has ended. Uses the system call, because fallocate() is a cancellation
-// point.
+// hole when the program has ended. Makes the system call directly, because fallocate() is a
+// cancellation point.
 static void forget_beginning(int64_t end) {
   enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
   const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;
@@ -111,8 +111,8 @@ static void flush(trace_process *mine) {
   atomic_store(&mine->is_writing, false);
 }
 
-// Called under the mutex. Appends complete lines, because multicast-trace writes the buffer if the
-// process is killed.
+// Called under the mutex. Appends only complete lines, because multicast-trace writes the buffer to
+// the file if the process is killed.
 static void append(trace_process *mine, const char *line, int size) {
   if (size <= 0) return;
   if (mine->used + (size_t)size > TRACE_TEXT) flush(mine);
@@ -212,7 +212,7 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// The calls of this thread. The library reports a call's end and duration slightly late. Without a
+// This thread's calls. The library reports a call's end and duration slightly late. Without a
 // correction, a call might seem to begin after a nested call, or before the end of the previous
 // call.
 enum { LEVELS = 258 };
@@ -222,7 +222,7 @@ static __thread struct thread {
   uint64_t first[LEVELS], end[LEVELS];  // first begin and last end of the calls at each level
 } thread __attribute__((tls_model("initial-exec")));
 
-// Returns the start time of a call at this level that has just ended.
+// Returns the start time of the call that has just ended at this level.
 static uint64_t begin_of(unsigned level, uint64_t end, uint64_t elapsed) {
   uint64_t begin = end - elapsed;
   if (level + 1 < LEVELS && thread.first[level + 1] != 0 && thread.first[level + 1] < begin)
@@ -303,8 +303,8 @@ void timeline_add(bool is_wait, multicast_token token, const char *label, uint32
 
 void timeline_in_child(void) {
   if (atomic_exchange(&process, NULL) == NULL || !trace->follows) return;
-  // During the fork, another thread may have held the mutex, or the lock that protects the list of
-  // libraries.
+  // Reset the mutex, and the lock that protects the list of libraries, because another thread may
+  // have held them during the fork.
   mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   shims_locate_none_in_child();
   memset(&thread, 0, sizeof thread);

@@ -77,7 +77,7 @@ typedef struct held {
   bool sender_is_weak;
 } held;
 
-/* The number of references in `held`, `function` to `args`, and how many the collector clears. */
+/* The number of references from `function` to `args`, and of those that the collector clears. */
 enum { REFERENCE_COUNT = 9, CLEARED_COUNT = 7 };
 _Static_assert(offsetof(held, args) - offsetof(held, function) ==
                    (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
@@ -103,7 +103,7 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* Maps wires to the addresses of payloads. Stale and made-up wires are not found. */
+/* Maps wires to the addresses of payloads. Stale and forged wires are not found. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -360,7 +360,7 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
 
 /* ---- Releasing ------------------------------------------------------------------------------- */
 
-/* Frees released objects. No Python code may run during a fork, so they are freed afterwards. */
+/* Frees released objects, but not during a fork, because no Python code may run then. */
 static void let_deferred_go(void) {
   while (deferred.next != &deferred && !atomic_load(&is_forking)) {
     held *object = held_of(deferred.next);
@@ -448,7 +448,7 @@ static int enter(frame *here) {
   return 1;
 }
 
-/* Ends what enter() began, and raises the delegates' exceptions. */
+/* Ends an invocation or run that enter() began, and raises the delegates' exceptions. */
 static int leave(frame *here) {
   PyObject *error = here->interruption;
   current = here->outer;
@@ -703,7 +703,7 @@ static PyObject *core_open(core *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
-/* Called when the object becomes unreferenced. A C multicast keeps its registrations. */
+/* Called when the object is unreferenced. A multicast owned by C code keeps its registrations. */
 static void core_finalize(PyObject *object) {
   core *self = (core *)object;
   if (self->is_finished) return;
@@ -784,9 +784,9 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
 /* ---- Functions of handles -------------------------------------------------------------------- */
 
 /* The arguments of X are a name, whether the function releases the lock, and the result for the
- * handle `id`, which is a number or a negative status. Functions that end something remove without
- * waiting; wait() then waits. Functions that may call C code release the lock, because the C code
- * may wait for a thread that needs it. */
+ * handle `id`, which is a number or a negative status. Functions that end an object remove its
+ * registrations without waiting; wait() then waits for their calls. Functions that may call C code
+ * release the lock, because the C code may wait for a thread that needs it. */
 #define FUNCTIONS(X)                                                                          \
   X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
   X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \

@@ -105,8 +105,8 @@ def library(named, build):
 
 
 def built(named, folder, options, fetch):
-    """Returns the library in a folder, and builds it from the archive that `fetch` writes unless an
-    earlier run has already built it."""
+    """Returns the library in a folder. Unless an earlier run has already built it, builds it from
+    the archive that `fetch` writes."""
     made = folder / "libmulticast.so"
     if made.is_file():
         return made
@@ -160,7 +160,7 @@ def compared(program, libraries, arguments):
         for index, measure in measures.items():
             if measure.unit == "bytes" and samples[measure]:
                 continue  # this figure is the same in each process
-            # Alternate which library is loaded first.
+            # Take turns in which library is loaded first.
             order = (0, 1) if number % 2 == 0 else (1, 0)
             printed = run(program, index, arguments.seconds / rounds, *(libraries[i] for i in order))
             figures = [float(word) for word in printed.split()]

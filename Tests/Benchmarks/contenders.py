@@ -49,6 +49,7 @@ def is_ours(contender):
 
 
 def position(contender):
-    """Returns a sort key by which libmulticast comes first, its variants ordered by name length."""
+    """Returns a sort key. libmulticast comes first, with its variants in the order of their names'
+    lengths."""
     return (not is_ours(contender), len(contender) * is_ours(contender),
             STYLES.index(style(contender)), contender)

@@ -22,7 +22,7 @@ class Measure(NamedTuple):
 
 def rate(name, title, parameter, plot, figure="items_per_second", at=None):
     """The combined rate of several threads. It is too high in repetitions in which the threads
-    happen to run at different times, so the median counts."""
+    happen to run at different times, so the median is used."""
     return Measure(name, title, parameter, plot, figure, "per second", False, statistic="median",
                    at=at)
 
@@ -145,7 +145,7 @@ MEASURES = [
 
 PLOT = "together"
 
-# Each column shows the first of its contenders that was measured.
+# Each column lists contenders, and shows the first of them that was measured.
 COLUMNS = {
     "bare loop": ["bare loop in a library", "bare loop in the executable"],
     "libmulticast": ["libmulticast", "libmulticast, wait and run"],

@@ -48,7 +48,7 @@ def draw_plot(results, path, measures):
 
 
 def shown(found, at):
-    """Returns the points of a measure to show in its plot."""
+    """Returns the points of a measure that its plot shows."""
     if at is None:
         return found
     return {contender: {at: points[at]} for contender, points in found.items() if at in points}

@@ -204,7 +204,7 @@ def figures(runs):
         name, contender, parameter = split(run["run_name"])
         for measure in MEASURES:
             if measure.name == name:
-                # A counter may exist only for some parameters.
+                # Some counters exist only for certain parameters.
                 if measure.figure in run:
                     samples[measure, contender, parameter].append(sample(run, measure.figure))
 
@@ -228,7 +228,7 @@ def sample(run, figure):
 
 
 def better(measure, one, other):
-    """Combines the figures of two copies of the bare loop by choosing the better one of each
+    """Combines the figures of two copies of the bare loop by choosing the better figure of each
     kind."""
     if one is None:
         return other

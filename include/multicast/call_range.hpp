@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A range that makes the calls of a signal without results one at a time.
+// A range over the calls of an invocation, for signals without results.
 #ifndef MULTICAST_CALL_RANGE_HPP
 #define MULTICAST_CALL_RANGE_HPP
 
@@ -20,7 +20,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// What a combiner receives as the result of a delegate that returns nothing.
+/// Stands for the result of a delegate that returns nothing, so that a combiner can handle it.
 /// @since 1.1
 struct nothing {};
 
@@ -54,12 +54,12 @@ class call_range<void(Args...), Given...> {
     /// Cost:      O(1); does not call the library.
     /// @since 1.1
     iterator() noexcept = default;
-    /// Calls the delegate. Dereferencing the iterator again has no effect.
+    /// Calls the delegate. Dereferencing the iterator again does not repeat the call.
     ///
     /// @return No result.
     ///
     /// Errors:    any exception that the delegate throws.
-    /// Cost:      the delegate's call.
+    /// Cost:      the cost of the delegate's call.
     /// @since 1.1
     nothing operator*() const {
       range_->call_next();
@@ -135,7 +135,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // The delegate would be called directly instead of through its queue.
+      // The range would call the delegate directly instead of through its queue.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });
@@ -157,7 +157,7 @@ class call_range<void(Args...), Given...> {
     if (!has_next() || std::exchange(is_called_, true)) return;
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
-    // The delegate may have been removed.
+    // The visit makes no call if the delegate has been removed.
     if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {

@@ -12,9 +12,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A view of a signal that can only be connected to, for the public interface of a class whose
-/// signals must not be invoked by other code. It must not be used after the signal has been
-/// destroyed.
+/// A view of a signal through which delegates can only be added and removed. A class can offer it
+/// in its public interface, so that other code cannot invoke the signal. It must not be used after
+/// the signal has been destroyed.
 ///
 /// @since 1.1
 template <typename Signature>

@@ -22,8 +22,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     events("opened", e);
 ///     events["opened"].add(window, &Window::open, mcast::on(loop));
 ///
-/// A key and its signal are kept until the dispatcher is destroyed, so keys from an untrusted
-/// source can use more and more memory.
+/// Keys and their signals are not freed until the dispatcher is destroyed, so keys from an
+/// untrusted source can use up more and more memory.
 ///
 /// A moved-from dispatcher is empty. Moving does not change the addresses of the signals, which
 /// keep their delegates.
@@ -34,12 +34,12 @@ template <typename Key, typename Signature, typename Hash = std::hash<Key>,
           typename Equal = std::equal_to<Key>>
 class dispatcher {
  public:
-  /// Returns the signal of a key, and creates it if it does not exist yet.
+  /// Returns the signal of a key. Creates the signal if it does not exist yet.
   ///
   /// @param key  The key, which is copied.
   /// @return The signal, whose address does not change. Do not move from it.
   ///
-  /// Errors:    any exception thrown while the key is copied; std::bad_alloc.
+  /// Errors:    std::bad_alloc, or any exception thrown while the key is copied.
   /// Cost:      O(log keys); one allocation for a new key.
   /// @since 1.1
   signal<Signature> &operator[](const Key &key) { return signals_.find_or_make(key); }
@@ -64,7 +64,7 @@ class dispatcher {
   registration add(const Key &key, Given &&...given) {
     return (*this)[key].add(std::forward<Given>(given)...);
   }
-  /// Calls `(*this)[key].remove(...)`, but creates no signal.
+  /// Like `(*this)[key].remove(...)`, but does not create a signal if the key has none.
   ///
   /// @param key    The key.
   /// @param given  As for signal::remove().
@@ -130,7 +130,7 @@ class dispatcher {
   /// @param key  The key.
   /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Cost:      like find() and signal::clear().
   /// @since 1.1
   size_t clear(const Key &key) {

@@ -37,8 +37,8 @@ class MULTICAST_API error : public std::runtime_error {
   multicast_status status_;
 };
 
-/// A function that handles the exceptions that cannot be rethrown to an invoker. It is called on
-/// the thread on which the exception was thrown.
+/// Handles exceptions that cannot be rethrown to an invoker. It is called on the thread on which
+/// the exception was thrown.
 /// @since 1.0
 using exception_handler = void (*)(std::exception_ptr) noexcept;
 
@@ -65,8 +65,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Sets the handler of exceptions thrown by queued, deferred or replayed calls, or by the functions
 /// of policies and watches.
 ///
-/// @param handler  Called on the thread on which an exception was thrown; nullptr for
-///                 std::terminate, the default.
+/// @param handler  Called on the thread on which an exception was thrown; if it is nullptr,
+///                 std::terminate is called, as by default.
 /// @return The previous handler.
 ///
 /// Threads:   any. There is one handler per process. A plug-in that has set its own handler must
@@ -78,7 +78,8 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// Why a function of these headers has failed on this thread. Only with -fno-exceptions.
+/// Returns the reason for which a function of these headers last failed on this thread. Only with
+/// -fno-exceptions.
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///

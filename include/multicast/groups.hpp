@@ -56,14 +56,14 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Groups of delegates with keys of any ordered type. Groups are called in the order of their keys,
 /// and each can be removed or paused as a whole. `s.add(f, ui.in("menu") | mcast::on(loop))`
 ///
-/// One object may serve several signals. Delegates stay registered when the object is destroyed,
-/// which must not happen during an add that uses it. Delegates without a group have priority 0, so
-/// groups with numeric keys above 0 are called after them. As in Boost.Signals2, delegates without
-/// a group are called after all groups if they are added with mcast::at_back, and before them with
-/// mcast::at_front.
+/// One object may be used for several signals. Delegates stay registered when the object is
+/// destroyed. It must not be destroyed during an add that uses it. Delegates without a group have
+/// priority 0, so groups with numeric keys above 0 are called after them. As in Boost.Signals2,
+/// delegates without a group are called after all groups if they are added with mcast::at_back, and
+/// before them with mcast::at_front.
 ///
 /// Threads:   any. A process-wide lock is held while keys are compared and copied.
-/// Reentry:   comparing or copying a key must not use groups.
+/// Reentry:   the functions that compare or copy keys must not use groups.
 /// @since 1.1
 template <typename Key, typename Compare = std::less<Key>>
 class groups {
@@ -71,16 +71,18 @@ class groups {
   groups() = default;
   groups(const groups &) = delete;
   groups &operator=(const groups &) = delete;
-  /// Options with a group and its priority.
+  /// Returns options that contain a group and its priority.
   ///
   /// @param key  The group. If it does not exist yet, it is created between its neighbours. Any
-  ///             number can be a key; for a number not far from zero, the priority is its negative.
-  /// @return For signal::add().
+  ///             number can be a key; if a number is not far from zero, its priority is the negated
+  ///             number.
+  /// @return Options for signal::add().
   ///
-  /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours. If
-  ///            keys are not numbers, some thousands of them fit in any order, and 100,000 if they
-  ///            are added in order, but only 28 if each is inserted between the previous two.
-  /// Cost:      O(log groups), a lock; an allocation for a new group.
+  /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours.
+  ///            Keys that are not numbers need free priorities between their neighbours. There is
+  ///            room for several thousand keys in any order, for 100,000 in sorted order, but for
+  ///            only 28 if each is inserted between the previous two.
+  /// Cost:      O(log groups); takes a lock, and allocates memory for a new group.
   /// @since 1.1
   options in(const Key &key) {
     const detail::process_lock lock(detail::guarded::groups);
@@ -145,8 +147,8 @@ class groups {
     const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
     const int64_t below = is_last ? lowest - 1 : next->second.priority;
     int64_t chosen = wanted(key);
-    // Far from zero, numbers use only some of the priorities, so that there is room for their
-    // neighbours.
+    // Numbers that are far from zero use only some of the priorities, so that there is room for
+    // their neighbours.
     const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
     if (chosen - below < room || above - chosen < room) {
       chosen = between(above, below, is_first, is_last);
@@ -157,9 +159,9 @@ class groups {
     }
     return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
-  /// Chooses a priority between two others. At either end, uses a part of the remaining range that
-  /// shrinks as the number of groups grows, so that there is room for many keys in order and for
-  /// keys between them.
+  /// Chooses a priority between two others. At either end, uses only a fraction of the remaining
+  /// range, and a smaller one the more groups there are. This leaves room for many keys in sorted
+  /// order, and for keys between them.
   int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
     const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
     if (is_first && is_last) return 0;
@@ -167,9 +169,9 @@ class groups {
     if (is_first) return below + 1 + (above - below) / part;
     return below + (above - below) / 2;
   }
-  /// The preferred priority of a number, which is its negative. Far from zero, several numbers
-  /// share a preferred priority, and the first of them receives it. Keys that are not numbers have
-  /// no preference.
+  /// The preferred priority of a number, which is the negated number. Far from zero, several
+  /// numbers share a preferred priority, which is given to the first of them. Keys that are not
+  /// numbers have no preference.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

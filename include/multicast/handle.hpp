@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Owns a handle, and passes it to the function `end` when destroyed.
+/// Owns a handle, and passes it to the function `end` when this object is destroyed.
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:

@@ -22,9 +22,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The next invocation of a signal, returned by next(). A delegate that waits for the invocation is
-/// registered by next(), so that no later invocation is missed, and removed exactly once: by the
-/// invocation or when this object is destroyed.
+/// The next invocation of a signal, returned by next(). next() registers a delegate that waits for
+/// the invocation, so that no later invocation is missed. The delegate is removed exactly once: by
+/// the invocation or when this object is destroyed.
 ///
 ///     auto answered = mcast::next(client.answered);   // a signal<void(int, std::string_view)>
 ///     client.ask();
@@ -32,11 +32,11 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     auto [code, text] = *co_await mcast::next(client.answered, mcast::on(loop));   // C++20
 ///
-/// A result without arguments means that there will be no such invocation, because the signal has
-/// been destroyed or the registration removed: by `get().remove_nowait()`, by the end of its
-/// lifetime, or in any other way. Another thread cancels the wait by removing the registration.
+/// If the result contains no arguments, there will be no such invocation, because the signal has
+/// been destroyed or the registration has been removed, for example by `get().remove_nowait()` or
+/// by the end of its lifetime. Another thread can cancel the wait by removing the registration.
 ///
-/// Threads:   only one thread or coroutine may use it at a time.
+/// Threads:   only one thread or coroutine may use this object at a time.
 /// @since 1.1
 template <typename... Args>
 class [[nodiscard]] next_invocation {
@@ -49,7 +49,7 @@ class [[nodiscard]] next_invocation {
   /// @since 1.1
   using arguments = detail::kept_arguments<Args...>;
 
-  /// Starts to wait for the next invocation; see next().
+  /// Starts waiting for the next invocation; see next().
   ///
   /// @param target  A signal or a connectable.
   /// @param how     As for next().
@@ -83,7 +83,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   std::optional<arguments> wait() { return wait_for((std::chrono::nanoseconds::max)()); }
   /// Waits for the invocation, up to a timeout.
@@ -95,7 +95,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   std::optional<arguments> wait_for(std::chrono::nanoseconds timeout) {
     if (!arrival_ || !arrival_->wait(timeout)) return std::nullopt;
@@ -108,7 +108,7 @@ class [[nodiscard]] next_invocation {
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
-  /// Returns the registration. Any thread may cancel the wait by removing it.
+  /// Returns the registration. Any thread may cancel the wait by removing the registration.
   ///
   /// @return The registration, which is stale after the wait has ended.
   ///
@@ -121,8 +121,8 @@ class [[nodiscard]] next_invocation {
   ///
   /// The coroutine resumes inside the delegate's call, on the invoking thread. If next() was passed
   /// a queue, the coroutine always resumes in a queued call instead. If there is no invocation, the
-  /// coroutine resumes on the thread that removes the registration. If the queue refuses or drops
-  /// the call, or is destroyed, the coroutine resumes on the thread that does so, without
+  /// coroutine resumes on the thread that removes the registration. If a thread makes the queue
+  /// refuse or drop the call, or destroys the queue, the coroutine resumes on that thread, without
   /// arguments.
   ///
   /// A suspended coroutine may be destroyed on the thread that runs the queue, or while no other
@@ -130,7 +130,8 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return An awaiter.
   ///
-  /// Cost:      O(1), one short lock; with a queue, like an invocation with one queued call.
+  /// Cost:      O(1), plus a briefly held lock; with a queue, like an invocation with one queued
+  ///            call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -163,13 +164,13 @@ class [[nodiscard]] next_invocation {
 /// not count.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.
-/// @param how  As for signal::add(). If there is a queue, a coroutine resumes in it. `latest` and
-///             `unique` have no effect.
+/// @param how  As for signal::add(). If there is a queue, a coroutine resumes in a queued call.
+///             `latest` and `unique` have no effect.
 /// @return An object with which to wait.
 ///
 /// Errors:    those of signal::add().
-/// Cost:      like signal::add(), plus an allocation; with a queue, also a multicast and another
-///            add.
+/// Cost:      like signal::add(), plus an allocation; with a queue, also the creation of a
+///            multicast and another add.
 /// @since 1.1
 template <typename... Args>
 next_invocation<Args...> next(signal<void(Args...)> &s, const options &how = {}) {
@@ -185,8 +186,8 @@ next_invocation<Args...> next(const connectable<void(Args...)> &s, const options
 /// @param timeout  The longest time to wait, measured on the monotonic clock.
 /// @return The arguments; nothing if the wait has timed out or the signal has been destroyed.
 ///
-/// Errors:    those of signal::add(); exceptions thrown while an argument is copied.
-/// Threads:   sleeps, so another thread has to invoke the signal.
+/// Errors:    those of signal::add(), and exceptions thrown while an argument is copied.
+/// Threads:   sleeps, so another thread must invoke the signal.
 /// Cost:      like next(), plus the time of the wait.
 /// @since 1.1
 template <typename... Args>

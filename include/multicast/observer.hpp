@@ -21,13 +21,14 @@ class additions;
 /// A base class of objects whose methods are delegates. The destructor removes all delegates that
 /// were added with the object.
 ///
-/// The destructor of a base class runs after those of the derived class. If other threads invoke
-/// the delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
+/// A base class's destructor runs after the derived class's destructor. If other threads invoke the
+/// delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
 /// observe nothing.
 ///
 /// A single method that is known at compile time and added without options needs no allocation, and
-/// costs little more than with a scoped_registration. Any other delegate is added under a lifetime,
-/// which the object creates when it is first needed, and costs several times as much.
+/// adding it costs little more than with a scoped_registration. Any other delegate is added under a
+/// lifetime, which the object creates when it first needs one. Such an add costs several times as
+/// much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
@@ -62,7 +63,7 @@ class observer {
   }
 
  protected:
-  /// Creates an observer without registrations, even as a copy.
+  /// Creates an observer without registrations. A copy of an observer has none either.
   ///
   /// Cost:      O(1); does not allocate.
   /// @since 1.1
@@ -73,15 +74,15 @@ class observer {
   /// Removes all of the object's registrations and waits for their running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
-  /// Reentry:   may be called inside a call to one of its delegates; then it does not wait for that
-  ///            call.
+  /// Reentry:   may be called inside a call to one of its delegates, and then does not wait for
+  ///            that call.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {
     if (id_.load(std::memory_order_acquire) != 0) {
       static_cast<void>(multicast_lifetime_end({id_.exchange(0)}));
     }
-    // Needed even if the token is stale, because calls may still be running.
+    // This is necessary even if the token is stale, because calls may still be running.
     const multicast_token kept = kept_.get();
     if (kept.id != 0) static_cast<void>(multicast_token_remove(kept));
   }

@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A delegate's queue, given as an mcast::queue or a handle.
+/// A delegate's queue, which may be given as an mcast::queue or as a handle.
 /// @since 1.1
 struct queue_reference {
   /// The handle's value.
@@ -41,7 +41,7 @@ struct queue_reference {
   constexpr operator multicast_queue() const noexcept { return {id}; }
 };
 
-/// A delegate's lifetime, given as an mcast::lifetime or a handle.
+/// A delegate's lifetime, which may be given as an mcast::lifetime or as a handle.
 /// @since 1.1
 struct lifetime_reference {
   /// The handle's value.
@@ -103,9 +103,9 @@ struct basic_options {
   /// @since 1.1
   bool unique = false;
   /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
-  /// delegate receives a new priority, one above the highest existing priority. add() fails with
-  /// MULTICAST_ERROR_LIMIT after 2^30 such delegates, unless the signal has had none of them in
-  /// between (default: false).
+  /// delegate receives a new priority, one above the highest existing priority. There are 2^30 such
+  /// priorities, which all become available again once the signal has no such delegate. If they are
+  /// used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).
@@ -154,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Takes the place of the queue in the options of a signal that cannot be queued.
+/// Replaces the queue in the options of a signal that cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -166,7 +166,7 @@ struct no_queue {
   operator multicast_queue() const noexcept { return {0}; }
 };
 
-/// Options that certainly contain a queue.
+/// Options that are known at compile time to contain a queue.
 struct queued_options : options {};
 
 inline void merge(options &into, const options &more) noexcept {
@@ -238,7 +238,7 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. A signal that cannot be queued rejects them at compile time.
+/// Options with a queue. A signal that cannot be queued rejects these options at compile time.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.
@@ -296,9 +296,9 @@ MULTICAST_HPP_LOCAL inline constexpr options unique =
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_front =
     detail::changed([](options &how) { how.at_front = true; });
-/// Places the delegate after all delegates with another priority, including groups, like delegates
-/// without a group in Boost.Signals2. Several such delegates are called in the order in which they
-/// were added.
+/// Places the delegate after all delegates with another priority, even those in groups.
+/// Boost.Signals2 does this for slots without a group. Several such delegates are called in the
+/// order in which they were added.
 /// @since 1.1
 MULTICAST_HPP_LOCAL inline constexpr options at_back =
     detail::changed([](options &how) { how.priority = INT32_MIN; });

@@ -38,8 +38,8 @@ class [[nodiscard]] scoped_pause {
   ///
   /// @param s  The signal.
   ///
-  /// Cost:      O(1); takes a lock and allocates once. During the pause, the lock is also taken by
-  ///            invocations of this signal and of one in 64 other signals.
+  /// Cost:      O(1); takes a lock and allocates once. During the pause, invocations of this
+  ///            signal, and of one in 64 other signals, also take the lock.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit scoped_pause(const detail::basic_signal<R, Args...> &s) {

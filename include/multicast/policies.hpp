@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal's policies: reentry, replays, and a function that is called when listeners come or go.
+// A signal's policies: reentry, replays, and a function that is called when the first listener is
+// added or the last one is removed.
 #ifndef MULTICAST_POLICIES_HPP
 #define MULTICAST_POLICIES_HPP
 
@@ -14,8 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What happens to an invocation that is made inside another invocation of the same signal, on the
-/// same thread.
+/// What happens if a signal is invoked inside another invocation of itself, on the same thread.
 /// @since 1.1
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
@@ -25,7 +25,7 @@ enum class reentry : multicast_reentry {
 };
 
 /// Holds the function that is called when the first delegate is added to a signal or the last one
-/// is removed. It behaves like a std::function<void(bool)>, which would take longer to compile.
+/// is removed. It behaves like a std::function<void(bool)>, but takes less time to compile.
 /// @since 1.1
 class listeners_changed_function {
  public:
@@ -97,10 +97,10 @@ class listeners_changed_function {
 /// multicast_create_options.
 /// @since 1.1
 struct policies {
-  /// What happens to an invocation made inside another one of the same signal (default: recurse).
+  /// What happens if the signal is invoked inside another invocation of itself (default: recurse).
   /// `defer` and `defer_latest` store a copy of the arguments, so the signal must be queueable
   /// (signal::is_queueable). Exceptions of deferred calls are passed to the handler of
-  /// set_exception_handler(). Signals with results can only recurse.
+  /// set_exception_handler(). A signal with results must use `recurse`.
   /// @since 1.1
   mcast::reentry reentry = mcast::reentry::recurse;
   /// A name, which dump() and describe() print. Up to 63 bytes are copied (default: nullptr, none).
@@ -129,7 +129,7 @@ struct policies {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Policies that certainly replay invocations.
+/// Policies that are known at compile time to replay invocations.
 struct replaying_policies : policies {
   explicit replaying_policies(uint32_t count) noexcept { replay = count; }
 };
@@ -142,7 +142,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// compile for a signal that cannot store its arguments.
 ///
 /// @param count  How many of the last invocations are stored; see policies::replay.
-/// @return The policies, whose other fields can be set, too.
+/// @return The policies. Their other fields can also be set.
 ///
 /// Cost:      O(1).
 /// @since 1.1

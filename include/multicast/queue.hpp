@@ -20,7 +20,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// What happens to a call if its queue is full; see multicast_overflow.
+/// What happens to a new call if the queue is full; see multicast_overflow.
 /// @since 1.1
 enum class overflow : multicast_overflow {
   refuse = MULTICAST_OVERFLOW_REFUSE,            ///< The queue refuses the call.
@@ -40,7 +40,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Creates a queue.
   ///
   /// @param capacity  The largest number of pending calls, at most 2^24; 0 means 1024.
-  /// @param overflow  What happens to a call if the queue is full.
+  /// @param overflow  What happens to a new call if the queue is full.
   ///
   /// Errors:    those of multicast_queue_create().
   /// Cost:      like multicast_queue_create().
@@ -77,12 +77,12 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Makes queued calls, oldest first, as long as a condition holds.
   ///
-  /// @param condition  Called without arguments before each call. As soon as it returns false, the
+  /// @param condition  Called without arguments before each call. Once it returns false, the
   ///                   remaining calls stay queued. It may compare a time or a counter, for
   ///                   instance.
   /// @return The number of calls made; 0 if the queue is empty.
   ///
-  /// Errors:    those of multicast_queue_run(); exceptions that the condition throws.
+  /// Errors:    those of multicast_queue_run(), and exceptions that the condition throws.
   /// Threads:   like run().
   /// Reentry:   a delegate may run the queue.
   /// Cost:      like multicast_queue_run() for each call.
@@ -100,7 +100,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
     return made;
   }
 
-  /// Waits until a call is pending.
+  /// Waits until a call is queued.
   ///
   /// @param timeout  The longest time to wait; unlimited by default.
   /// @return The number of queued calls; 0 if the wait has timed out.
@@ -118,7 +118,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// callable or is destroyed, the callable is destroyed without being called.
   ///
   /// @param function  The function, which is copied or moved. Its result is ignored.
-  /// @return Whether the callable was queued; false if the queue is full and has refused it.
+  /// @return Whether the callable has been queued; false if the queue was full and refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
   /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
@@ -140,10 +140,11 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return The callable's result.
   ///
   /// Errors:    any exception that the callable throws. mcast::error with
-  ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call, or with
-  ///            MULTICAST_ERROR_STATE if the call was dropped, or if the thread that runs the queue
-  ///            is waiting for this thread or has ended inside the call. In the last two cases, the
-  ///            callable may still run. With -fno-exceptions, these errors end the program.
+  ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call; with
+  ///            MULTICAST_ERROR_STATE if the call was dropped, if the thread that runs the queue is
+  ///            waiting for this thread, or if it has exited inside the call. In the last two
+  ///            cases, the callable may still run. With -fno-exceptions, these errors end the
+  ///            program.
   /// Threads:   any. Do not hold a lock that the callable acquires.
   /// Cost:      like post(), plus two more allocations and a wait.
   /// @since 1.1
@@ -166,8 +167,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
       if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       is_over = run_until_over();
     }
-    // Another thread may have just begun to run the queue. Only the first of the two posted calls
-    // runs the callable.
+    // Another thread may have just begun to run the queue. In that case, the callable has been
+    // posted twice, and only the first of the two calls runs it.
     if (!is_over && (!is_runner || multicast_queue_is_valid(here))) {
       multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
@@ -206,7 +207,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Starts a thread that makes this queue's calls.
   ///
   /// Errors:    like multicast_queue_start().
-  /// Cost:      starts a thread.
+  /// Cost:      the cost of starting a thread.
   /// @since 1.0
   void start() {
     if (detail::ensure(multicast_queue_start(handle_)) == MULTICAST_OK) runner_.set(0);
@@ -216,8 +217,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return The result of multicast_queue_stop().
   ///
   /// Threads:   waits for the running call.
-  /// Reentry:   on the queue's own thread, like multicast_queue_stop().
-  /// Cost:      ends a thread.
+  /// Reentry:   inside a call that the queue's thread makes, returns MULTICAST_PENDING.
+  /// Cost:      the cost of ending a thread.
   /// @since 1.0
   multicast_status stop() noexcept { return multicast_queue_stop(handle_); }
 

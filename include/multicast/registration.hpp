@@ -108,11 +108,12 @@ class registration {
   /// objects is dead, removes the delegate.
   ///
   /// @return true from the time the delegate is added until it is removed. With `once`, it is true
-  ///         until the only call begins.
+  ///         until the delegate's only call begins.
   ///
-  /// Cost:      O(1); takes no lock, or two short locks if the delegate tracks objects, or if its
-  ///            token has the same hash as the token of a delegate that did. If such a delegate is
-  ///            also paused or was added with `once`, like multicast_prune().
+  /// Cost:      O(1), without a lock. If the delegate tracks objects, or its token has the same
+  ///            hash as the token of a delegate that did, takes two locks briefly. If such a
+  ///            delegate is paused or was added with `once`, the cost is like that of
+  ///            multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;
@@ -130,7 +131,7 @@ class registration {
   /// @return The statistics; all zero if there has been no watch.
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_HANDLE: the delegate has been removed, or this object
-  ///            refers to none.
+  ///            refers to no registration.
   /// Cost:      O(1).
   /// @since 1.1
   call_statistics statistics() const {
@@ -162,7 +163,7 @@ class registration {
 
   /// Whether both refer to the same registration.
   ///
-  /// @return True also if neither refers to one.
+  /// @return True also if neither refers to a registration.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -170,7 +171,7 @@ class registration {
     return a.token_.id == b.token_.id;
   }
   friend bool operator!=(registration a, registration b) noexcept { return !(a == b); }
-  /// An arbitrary order of registrations, for std::set and std::map.
+  /// An arbitrary order of registrations, for use in std::set and std::map.
   ///
   /// @return Whether `a` is before `b`.
   ///
@@ -192,8 +193,8 @@ class registration {
   multicast_token token_;
 };
 
-/// Returns the registration whose delegate this thread is calling; the innermost one if calls are
-/// nested.
+/// Returns the registration whose delegate this thread is calling; if calls are nested, the
+/// innermost one.
 ///
 /// @return The registration; empty outside calls to delegates.
 ///
@@ -206,7 +207,7 @@ inline registration current() noexcept { return registration(multicast_token_cur
 /// assigned to it.
 ///
 /// Threads:   the destructor waits for calls on other threads, as registration::remove() does.
-/// Reentry:   may be destroyed inside a call to its own delegate; then the destructor does not
+/// Reentry:   may be destroyed inside a call to its own delegate. The destructor then does not
 ///            wait.
 /// @since 1.0
 class [[nodiscard]] scoped_registration
@@ -276,7 +277,7 @@ class [[nodiscard]] scoped_registration
 
 }  // namespace mcast
 
-/// Hashes registrations, for std::unordered_set and std::unordered_map.
+/// Hashes registrations, for use in std::unordered_set and std::unordered_map.
 /// @since 1.1
 template <>
 struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {

@@ -32,14 +32,14 @@ class removal {
       : status_(status), count_(count) {}
   /// How many were removed.
   ///
-  /// @return The number; 0 if there was no such delegate, or in case of an error.
+  /// @return The number; 0 if there was no such delegate or the removal failed.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
   /// Whether calls to the removed delegates are still running.
   ///
-  /// @return MULTICAST_OK if no call is running and none ever will. Other statuses: see
+  /// @return MULTICAST_OK if no call is running and none will ever begin. Other statuses: see
   ///         multicast_remove_every().
   ///
   /// Cost:      O(1); does not call the library.
@@ -89,8 +89,8 @@ class removal {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Combines the results of two removals. The status is the first that is not MULTICAST_OK, but
-/// MULTICAST_ERROR_NOT_FOUND only if both removals returned it.
+/// Combines the results of two removals. The status is the first status other than MULTICAST_OK.
+/// MULTICAST_ERROR_NOT_FOUND is ignored unless both removals returned it.
 constexpr removal operator+(const removal &a, const removal &b) noexcept {
   if (a == MULTICAST_ERROR_NOT_FOUND) return b;
   if (b == MULTICAST_ERROR_NOT_FOUND) return a;

@@ -18,7 +18,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 /// Threads:   like multicast_dump().
 /// Errors:    std::bad_alloc.
-/// Cost:      like multicast_dump(), plus the string.
+/// Cost:      like multicast_dump(), plus the cost of building the string.
 /// @since 1.1
 inline std::string dump() {
   return detail::written([](multicast_writer writer, void *context) {

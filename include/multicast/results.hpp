@@ -39,15 +39,15 @@ enum class step {
   stop    ///< Does not call the other delegates.
 };
 
-/// A signal whose delegates return something. Its delegates cannot have queues, because the result
-/// of a queued call would arrive too late.
+/// A signal whose delegates return results. Its delegates cannot have queues, because the result of
+/// a queued call would arrive too late.
 ///
 /// Each function calls the delegates in order on this thread, and processes each result before it
-/// calls the next delegate. So a function that stops early does not call the remaining delegates.
-/// If a delegate throws, operator() and collect() still call the others, as signal<void()> does,
-/// and then rethrow the first exception. The functions that can stop early stop at the delegate
-/// that throws, and rethrow its exception. An iteration over results() rethrows each exception in
-/// place of the result, and can continue after it.
+/// calls the next delegate. Therefore a function that stops early does not call the remaining
+/// delegates. If a delegate throws, operator() and collect() still call the others, as
+/// signal<void()> does, and then rethrow the first exception. The functions that can stop early
+/// stop at the delegate that throws, and rethrow its exception. An iteration over results()
+/// rethrows each exception in place of the result, and can continue after it.
 ///
 /// A delegate added with mcast::once is removed before it is called, which costs O(delegates).
 ///
@@ -87,7 +87,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Passed to the delegates without being copied.
   /// @return The last result; empty if there is none.
   ///
-  /// Errors:    the first exception that a delegate throws, after all have been called.
+  /// Errors:    the first exception that a delegate throws, after all delegates have been called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> operator()(detail::passed<Args>... arguments) const {
@@ -104,8 +104,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Passed to the delegates without being copied.
   /// @return All results in order.
   ///
-  /// Errors:    the first exception that a delegate throws, after all have been called.
-  /// Cost:      like multicast_visit(), plus the vector.
+  /// Errors:    the first exception that a delegate throws, after all delegates have been called.
+  /// Cost:      like multicast_visit(), plus the cost of building the vector.
   /// @since 1.1
   std::vector<result> collect(detail::passed<Args>... arguments) const {
     std::vector<result> all;
@@ -120,9 +120,9 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// pointer does. If results cannot be converted to bool, calls only the first delegate.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return That result; empty if there is none.
+  /// @return The result that converts to true; empty if there is none.
   ///
-  /// Errors:    any exception that a delegate throws; the others are then not called.
+  /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   std::optional<result> first_of(detail::passed<Args>... arguments) const {
@@ -142,7 +142,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Passed to the delegates without being copied.
   /// @return True also if there is no delegate.
   ///
-  /// Errors:    any exception that a delegate throws; the others are then not called.
+  /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool all(detail::passed<Args>... arguments) const {
@@ -159,7 +159,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Passed to the delegates without being copied.
   /// @return False also if there is no delegate.
   ///
-  /// Errors:    any exception that a delegate throws; the others are then not called.
+  /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   bool any(detail::passed<Args>... arguments) const {
@@ -173,18 +173,18 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
 
   /// Asks all delegates for their agreement, in order, until one refuses by returning a false
   /// result. In that case, the delegates that had agreed are called again with other arguments, in
-  /// reverse order, so that they can undo what they did. Delegates that have been removed in
-  /// between are not called again.
+  /// reverse order, so that they can undo what they did. Delegates that have since been removed are
+  /// not called again.
   ///
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
   ///
   /// @param asked  The arguments of the first calls.
-  /// @param undo   The arguments for the delegates that had agreed. The results of these calls are
-  ///               ignored.
+  /// @param undo   The arguments for undoing, passed to the delegates that had agreed. The results
+  ///               of these calls are ignored.
   /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
-  /// Errors:    the first exception that a delegate throws. A delegate that throws when it is asked
-  ///            has refused.
+  /// Errors:    the first exception that a delegate throws. If a delegate throws when it is asked,
+  ///            this counts as a refusal.
   /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
@@ -218,8 +218,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param arguments  Passed to the delegates without being copied.
   /// @return The number of results.
   ///
-  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
-  ///            not called.
+  /// Errors:    any exception that a delegate or the function throws. The remaining delegates are
+  ///            then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename F>
@@ -240,13 +240,13 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// @param sum        The initial value.
   /// @param function   Either a function as for std::accumulate(), which receives the current value
   ///                   and a result, and returns the next value; or a function that receives a
-  ///                   reference to the value and a result, and returns mcast::step::go_on or
+  ///                   reference to the value, and a result, and returns mcast::step::go_on or
   ///                   mcast::step::stop.
   /// @param arguments  Passed to the delegates without being copied.
   /// @return The value.
   ///
-  /// Errors:    any exception that a delegate or the function throws; the other delegates are then
-  ///            not called.
+  /// Errors:    any exception that a delegate or the function throws. The remaining delegates are
+  ///            then not called.
   /// Cost:      like multicast_visit().
   /// @since 1.1
   template <typename T, typename F>
@@ -271,8 +271,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///
   /// Errors:    if a delegate throws, using its result rethrows the exception. The iteration can
   ///            then continue with the next delegate.
-  /// Threads:   the delegates run on the thread that iterates. Between two results no call is
-  ///            running, so removals do not wait.
+  /// Threads:   the delegates run on the thread that iterates. While the loop processes a result,
+  ///            no call is running, so removals do not wait.
   /// Cost:      O(delegates) and one allocation; each result costs as much as
   ///            multicast_token_visit().
   /// @since 1.1
@@ -289,7 +289,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///         reference is returned as a value, unless the signal's results are references
   ///         themselves.
   ///
-  /// Errors:    like results(); any exception that the combiner throws.
+  /// Errors:    like results(), or any exception that the combiner throws.
   /// Cost:      like results().
   /// @since 1.1
   template <typename Combiner, typename... Given>

@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The parameter type for the invoke() overload that moves every movable argument. The second
+/// The parameter type of the invoke() overload that moves every movable argument. The second
 /// template parameter delays the check until a signal is invoked, so that the argument types may be
 /// incomplete until then.
 template <typename Arg, typename>
@@ -30,9 +30,9 @@ inline constexpr bool is_any_movable =
 
 template <typename T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> || std::is_enum_v<T>;
-/// Whether passing a `Given` as an `Arg` converts to or from a number, or may pass a bit-field.
-/// Such an argument must be converted at the call site, where the compiler can still distinguish a
-/// literal from a variable.
+/// Whether passing a `Given` as an `Arg` involves a conversion to or from a number, or may involve
+/// a bit-field. Such an argument must be converted at the call site, where the compiler can still
+/// distinguish a literal from a variable.
 template <typename Arg, typename Given>
 constexpr bool is_converted_number() {
   using from = value<Given>;
@@ -77,7 +77,7 @@ class signal {
                 "a signal takes a function type: signal<void(int, bool)>");
 };
 
-/// A signal whose delegates return nothing, or whose results are ignored.
+/// A signal whose delegates return nothing, or return results that are ignored.
 /// @since 1.0
 template <typename... Args>
 class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
@@ -97,11 +97,11 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   signal &operator=(signal &&) noexcept = default;
   ~signal() = default;
 
-  /// Calls every delegate by priority, then in order of addition, like multicast_invoke().
+  /// Calls every delegate by priority, then in order of addition, as multicast_invoke() does.
   ///
   /// If a delegate throws, the others are still called. invoke() then rethrows the first exception
   /// thrown by a call on this thread, or by copying an argument. If copying an argument throws, no
-  /// calls are queued, and if the signal replays, no delegate is called at all.
+  /// calls are queued. If, in addition, the signal replays, no delegate is called at all.
   ///
   /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
   ///                   temporary or a value passed with std::move() is moved into the queue,
@@ -111,7 +111,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
   /// Reentry:   delegates may call anything, and may even destroy this object.
-  /// Cost:      like multicast_invoke(). If calls are queued, one copy of the arguments.
+  /// Cost:      like multicast_invoke(). If calls are queued, the arguments are also copied once.
   /// @since 1.0
   int64_t invoke(detail::passed<Args>... arguments) const {
     return send<detail::is_kept<Args>...>(nullptr, nullptr,
@@ -160,8 +160,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///                   All other arguments are copied or moved once.
   /// @return The combiner's result.
   ///
-  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. Exceptions thrown by the delegates,
-  ///            when an iterator is dereferenced, and by the combiner.
+  /// Errors:    MULTICAST_ERROR_STATE: a delegate has a queue. Rethrows exceptions of the combiner,
+  ///            and of delegates when an iterator is dereferenced.
   /// Threads:   the delegates run on this thread. The arguments are not stored for replays.
   /// Cost:      O(delegates) and some allocations; each call costs as much as
   ///            multicast_token_visit().
@@ -181,22 +181,24 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// Threads:   waits for the threads that run the queues. Do not hold a lock that a delegate
   ///            acquires.
-  /// Reentry:   inside a call made by a queue, other calls in the same queue are `unfinished`.
+  /// Reentry:   inside a call made by a queue, other calls in the same queue are reported as
+  ///            `unfinished`.
   /// Cost:      like multicast_invoke_with(), plus one allocation.
   /// @since 1.1
   multicast_outcome invoke_and_wait(detail::passed<Args>... arguments) const {
     return wait(0, static_cast<detail::passed<Args>>(arguments)...);
   }
-  /// Like invoke_and_wait(), but with a timeout. The remaining calls are reported as `unfinished`,
-  /// and their exceptions are lost. Exceptions thrown by later replays are passed to the handler of
-  /// set_exception_handler().
+  /// Like invoke_and_wait(), but with a timeout. After a timeout, the remaining calls are reported
+  /// as `unfinished`, and their exceptions are lost. Exceptions thrown by later replays are passed
+  /// to the handler of set_exception_handler().
   ///
   /// @param timeout    The longest time to wait, measured on the monotonic clock.
   /// @param arguments  As for invoke().
   /// @return The outcome of the calls.
   ///
   /// Threads:   waits for the threads that run the queues.
-  /// Cost:      like invoke_and_wait(). If calls are `unfinished`: O(delegates), some allocations.
+  /// Cost:      like invoke_and_wait(). If calls are `unfinished`: O(delegates), with some
+  ///            allocations.
   /// @since 1.1
   multicast_outcome invoke_and_wait_for(std::chrono::nanoseconds timeout,
                                         detail::passed<Args>... arguments) const {
@@ -227,7 +229,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     ~waiting() { static_cast<void>(end()); }
 
    private:
-    /// Collects the registrations with queues, to which the unfinished calls belong.
+    /// Collects the registrations that have queues, because the unfinished calls belong to them.
     struct queued {
       detail::numbers found;
       std::exception_ptr thrown;

@@ -29,7 +29,8 @@ template <typename... Args>
 struct spied_call {
   /// The arguments as values. A std::string_view or a `const char *` is stored as a string.
   std::tuple<typename detail::keeping<detail::value<Args>>::type...> arguments;
-  /// The thread on which the call was made; with a queue, the thread that ran the queue.
+  /// The thread on which the call was made. If the spy has a queue, this is the thread that ran the
+  /// queue.
   std::thread::id thread;
   /// A number that increases with each call that any spy records, so that invocations of several
   /// signals can be ordered.
@@ -65,7 +66,7 @@ class spy<signal<void(Args...)>> {
   /// Records from now on.
   ///
   /// @param s    The signal, or a view of it.
-  /// @param how  As for signal::add(), such as on(), to record the calls that a queue makes.
+  /// @param how  As for signal::add(). With on(), the spy records the calls that a queue makes.
   ///
   /// Errors:    those of signal::add().
   /// Cost:      like signal::add().
@@ -127,10 +128,10 @@ class spy<signal<void(Args...)>> {
   /// @param count    The number of calls, including those already recorded.
   /// @param timeout  The longest time to wait, measured on the monotonic clock (default: 5
   ///                 seconds).
-  /// @return true if they have been recorded; false if the wait has timed out.
+  /// @return true if the calls have been recorded; false if the wait has timed out.
   ///
   /// Threads:   sleeps, so another thread must invoke the signal or run the queue.
-  /// Cost:      the time of the wait.
+  /// Cost:      the duration of the wait.
   /// @since 1.1
   bool wait(size_t count = 1, std::chrono::nanoseconds timeout = std::chrono::seconds(5)) const {
     std::unique_lock<std::mutex> lock(mutex_);

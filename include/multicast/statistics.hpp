@@ -22,7 +22,7 @@ struct call_statistics {
   std::chrono::nanoseconds longest{0};
   /// Calls that were queued.
   uint64_t queued = 0;
-  /// Calls that the queue refused, or dropped to make room for newer calls of any delegate.
+  /// Calls that the queue refused, or dropped to make room for newer calls to any delegate.
   uint64_t dropped = 0;
 };
 

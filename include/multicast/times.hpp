@@ -13,7 +13,7 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Makes a callable that is called a limited number of times: `s.add(mcast::times(3, f))`. The last
-/// call removes the delegate when it begins. For a single call use mcast::once, which costs less.
+/// call removes the delegate when it begins. For a single call, use mcast::once, which costs less.
 ///
 /// @param count     The number of calls. If it is 0 or less, the function is never called, and the
 ///                  first invocation removes the delegate.

@@ -40,11 +40,11 @@ detail::weak_of<Weak> to_weak(const Weak &object) noexcept {
 /// has died, the next invocation, size() or is_valid() removes the delegate.
 ///
 /// @param function  The function, which is copied or moved.
-/// @param objects   Each object is given as a std::shared_ptr, a std::weak_ptr, or a pointer with a
-///                  to_weak(). A call keeps the objects alive while it runs.
+/// @param objects   Each object is given as a std::shared_ptr, a std::weak_ptr, or a pointer that
+///                  has a to_weak(). A call keeps the objects alive while it runs.
 /// @return A callable for signal::add().
 ///
-/// Cost:      O(objects). each call converts all pointers to strong pointers.
+/// Cost:      O(objects). Each call converts all pointers to strong pointers.
 /// @since 1.1
 template <typename F, typename... Objects>
 auto tracked(F &&function, const Objects &...objects) {

@@ -19,12 +19,13 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// The functions of a watch. A watch without functions only counts calls; see
 /// registration::statistics().
 ///
-/// The functions may run on several threads at once. They may use this library; the calls that they
-/// cause are not watched. Their exceptions are passed to the handler of set_exception_handler().
+/// The functions may run on several threads concurrently. They may use this library; the calls that
+/// they cause are not watched. Their exceptions are passed to the handler of
+/// set_exception_handler().
 /// @since 1.1
 struct watch_options {
-  /// Calls that take at least this long are reported as slow, and waits that take this long as
-  /// stuck (default: zero, never).
+  /// Calls that take at least this long are reported as slow, and waits of this duration are
+  /// reported as stuck (default: zero, never).
   /// @since 1.1
   std::chrono::nanoseconds slow_after{0};
   /// Called when a call has taken at least `slow_after`, on the thread that made the call. `label`
@@ -34,8 +35,8 @@ struct watch_options {
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
   /// Called when a removal or signal::invoke_and_wait() has waited for `slow_after` and is still
-  /// waiting; once per wait, on the waiting thread. `which` is the registration of a call that the
-  /// thread is waiting for; it is empty if the call is still queued (default: none).
+  /// waiting. It is called once per wait, on the waiting thread. `which` is the registration of a
+  /// call that the thread is waiting for; it is empty if the call is still queued (default: none).
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
@@ -48,12 +49,13 @@ struct watch_options {
   /// same meaning as 2).
   /// @since 1.1
   uint64_t listener_warning_count = 0;
-  /// Called when a signal has grown to `listener_warning_count` delegates, to twice or four times
-  /// this number, and so on; once for each of these numbers, on the thread that adds the delegate.
-  /// `count` is the number of delegates, of which `most` have the same `label`, or no label and the
-  /// same C `function`, which a debugger can name. If no label or function is shared by more than
-  /// one delegate in nine, `label` and `function` are both null. `label` is valid until this
-  /// function returns (default: none).
+  /// Called when the number of a signal's delegates first reaches `listener_warning_count`, twice
+  /// this number, four times this number, and so on, on the thread that adds the delegate. `count`
+  /// is the number of delegates. `label` is the most frequent label, or `function` is the most
+  /// frequent C function among the delegates without a label, for which a debugger can find the
+  /// name. `most` is the number of delegates that share this label or function. If no label or
+  /// function is shared by more than one delegate in nine, both are null. `label` is valid until
+  /// this function returns (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
@@ -73,7 +75,7 @@ struct watch_options {
 /// invocations that begin after it has been set, and the calls that they queue. When a signal is
 /// destroyed, its watch ends.
 ///
-/// Threads:   the destructor waits for running functions of the watch on other threads, as
+/// Threads:   the destructor waits for the watch's functions that are running on other threads, as
 ///            multicast_set_watch() does.
 /// Reentry:   may be destroyed inside one of its functions; the destructor does not wait for that
 ///            function.
@@ -121,8 +123,8 @@ class [[nodiscard]] watch {
   /// Ends the watch early. Calling this again has no effect.
   ///
   /// @return The result of multicast_set_watch(). MULTICAST_OK means that no function of the watch
-  ///         is running and none ever will. MULTICAST_ERROR_INVALID_HANDLE: the signal has already
-  ///         been destroyed.
+  ///         is running and none will run again. MULTICAST_ERROR_INVALID_HANDLE: the signal has
+  ///         already been destroyed.
   ///
   /// Threads:   waits for the watch's functions that are running on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside one of the watch's functions.

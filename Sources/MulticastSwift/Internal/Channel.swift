@@ -82,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // If the cancellation handler ran, it has returned by now.
+    // If the cancellation handler has run, it has returned by now.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }
@@ -104,7 +104,7 @@ final class Channel<Event: Sendable>: Sendable {
   private func cancelSender(_ number: Int) {
     let sender = content.withLock { content -> Sender? in
       if let sender = content.senders.remove(where: { $0.number == number }) { return sender }
-      // The sender has not begun to wait, or has stopped waiting.
+      // The sender has not begun to wait yet, or has already stopped waiting.
       content.cancelled.insert(number)
       return nil
     }

@@ -12,8 +12,8 @@ import MulticastRuntime
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// The conversion requires that all words except the first depend only on the object's class.
-  /// This is the case if the first word is the object, because no other word of such a value owns
+  /// The conversion is possible only if all words except the first depend only on the object's
+  /// class. If the first word is the object, this is the case, because no other word then owns
   /// memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
@@ -54,16 +54,16 @@ enum DelegateRepresentation<P> {
     if isValue || MemoryLayout<P>.size > 16 {
       return withBoxOrTemplate(context, function, isValue, body)
     }
-    // P is 8 or 16 bytes long and aligned to 8 bytes, so it consists of the first word or of both.
-    // Write the words as one vector: after two separate stores, a load of both words would stall,
-    // because the processor cannot forward the stores.
+    // P is 8 or 16 bytes long and aligned to 8 bytes, so it consists of either the first word or
+    // both words. Write the words as one vector, because after two separate stores, a load of both
+    // words would stall: the processor cannot forward two stores to one load.
     var words = SIMD2(UInt(bitPattern: context), unsafeBitCast(function, to: UInt.self))
     return withUnsafeMutablePointer(to: &words) {
       lend(UnsafeMutableRawPointer($0).assumingMemoryBound(to: P.self), to: body)
     }
   }
 
-  /// Does the same for a boxed value, and for a type with more than two words.
+  /// Like `withDelegate`, but for boxed values and for types with more than two words.
   @inlinable @inline(never)
   static func withBoxOrTemplate(
     _ context: UnsafeMutableRawPointer?, _ function: Multicast.Function?, _ isValue: Bool,
@@ -102,8 +102,8 @@ final class ValueBox<P> {
 }
 
 /// Templates for values of protocols that are not class-bound. A template contains all words of
-/// such a value except the object. There is one template for each protocol type `P` and type of
-/// content. Templates are never freed.
+/// such a value except the object. There is one template for each combination of a protocol type
+/// `P` and a content type. Templates are never freed.
 enum ExistentialTemplates {
   private struct Key: Hashable, Sendable {
     let type: ObjectIdentifier

@@ -65,8 +65,8 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   func offer(_ event: Event, _ full: FullChannels<Event>) -> Bool {
     guard let channel, !channel.offer(event) else { return channel != nil || receive(event) }
     if full.insert(channel) { return false }
-    // The sender has already taken the full channels, so this is a replay, which may lose the
-    // event.
+    // The sender has already taken the full channels, so this call is a replay. A replay may lose
+    // the event.
     return receive(event)
   }
 
@@ -108,7 +108,7 @@ final class ReplayEvent<Event: Sendable>: Sendable {
 final class OnceGate: Sendable {
   private let isOccupied = Atomic(false)
 
-  /// Exists while a call is pending. If a delivery drops the call, another call may enter.
+  /// Exists while a call is pending. If a delivery drops the call, another call may become pending.
   final class Pass: Sendable {
     fileprivate let gate: OnceGate
 

@@ -4,8 +4,9 @@ import MulticastRuntime
 // MARK: - Visiting
 
 // These core functions pass delegates to a closure. Swift cannot store a closure that does not
-// escape without copying it to the heap, so it calls C functions of MulticastRuntime that have
-// Swift's calling convention. The closure receives the context and the function of each delegate.
+// escape without copying it to the heap, so these functions call C functions of MulticastRuntime,
+// which have Swift's calling convention. The closure receives the context and the function of each
+// delegate.
 
 /// Calls `multicast_visit`.
 @usableFromInline @_silgen_name("multicast_swift_visit")
@@ -21,7 +22,7 @@ func visitDelegate(
   _ body: (UnsafeMutableRawPointer?, Multicast.Function?) -> Bool
 ) -> Int64
 
-/// Calls `multicast_enumerate`. A weak delegate is passed with a strong reference.
+/// Calls `multicast_enumerate`. For a weak delegate, `body` receives a strong reference.
 @_silgen_name("multicast_swift_enumerate")
 func enumerateDelegates(
   _ target: UInt64,

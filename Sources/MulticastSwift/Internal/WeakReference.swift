@@ -49,8 +49,8 @@ enum WeakReference {
     #endif
   }
 
-  /// Calls `body` with the context for all registrations of an object, which may be in its
-  /// `deinit`. Returns nil if the object certainly has no registration.
+  /// Calls `body` with the context that all registrations of an object share. The object's `deinit`
+  /// may be running. Returns nil if the object certainly has no registration.
   @inline(__always)
   static func withContext<Result>(
     of object: AnyObject, _ body: (UnsafeMutableRawPointer) -> Result
@@ -98,7 +98,8 @@ enum WeakReference {
       var address: UInt { UInt(bitPattern: Unmanaged.passUnretained(object).toOpaque()) }
     }
 
-    /// The box of an object, which may be in its `deinit`; nil if the object has no registration.
+    /// Returns an object's box, even while the object's `deinit` is running; nil if the object has
+    /// no registration.
     static func knownBox(of object: AnyObject) -> WeakBox? {
       let address = Passed(object: object).address
       return boxes.withLock { $0.ofAddress[address] }

@@ -61,7 +61,7 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optional[frozenset[str]]]":
-    """Returns the maximum number of arguments, and the accepted keywords, or None for all.
+    """Returns the maximum number of arguments, and the accepted keywords (None: all).
 
     With `is_bound`, the first argument is not counted, because it is the object of a method.
     """

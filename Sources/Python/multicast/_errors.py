@@ -64,7 +64,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 11):
     class DelegateErrors(ExceptionGroup[Exception]):
         """The exceptions of the delegates of one invocation, in the order of the calls.
 
-        All other delegates were called. In Python 3.11 and newer, this is an ExceptionGroup.
+        All other delegates have been called. In Python 3.11 and newer, this is an ExceptionGroup.
         """
 
         def derive(self, excs: "Sequence[Any]") -> "Any":

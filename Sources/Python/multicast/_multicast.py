@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     AnyMulticast: TypeAlias = "Multicast[Unpack[tuple[Any, ...]]]"
 
     class Typed(Generic[Unpack[Ts]]):
-        """A base class with any number of type arguments, also for Python versions without them."""
+        """A base class with any number of type arguments, even in older versions of Python."""
 else:
     class Typed:
         __slots__ = ()
@@ -54,7 +54,7 @@ FOREIGN, OWNED, NAMED = range(3)
 
 
 class Reentry(Enum):
-    """What an invocation inside another one of the same multicast does, on the same thread."""
+    """What happens if a multicast is invoked inside its own invocation, on the same thread."""
 
     RECURSE = 0
     REFUSE = 1
@@ -70,7 +70,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     label              The name of the multicast in the library's reports.
     arguments          The types of the arguments. add() refuses callables that need more.
-    reentry            What an invocation inside another one of the same multicast does.
+    reentry            What happens if the multicast is invoked inside its own invocation.
     replay             How many of the last invocations a new delegate receives.
     listeners_changed  Called with True when the first delegate has been added, and with False when
                        the last one has been removed. A bound method is held weakly.
@@ -113,7 +113,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             unique: bool = False, latest: bool = False, replay: bool = True,
             weak: "bool | None" = None, sender: object = None, lifetime: "Lifetime | None" = None,
             queue: "Queue | None" = None, label: "str | None" = None) -> Token:
-        """Adds a callable, as the last one of its priority.
+        """Adds a callable after all others with its priority.
 
         Bound methods and partials of bound methods are held weakly, and are removed when their
         object has been freed. Other callables are held strongly. `weak` overrides this.
@@ -121,11 +121,11 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         priority  Callables with a higher priority are called first.
         events    The events for which the callable is called, 0 to 63 (default: all).
         once      The callable is called at most once.
-        unique    Removes all equal callables.
+        unique    Equal callables are removed first.
         latest    With a queue, only the newest call of the callable stays queued.
         replay    If False, the callable does not receive the last invocations.
-        sender    The callable is called only for this sender, which is held weakly if possible.
-        lifetime  Removes the registration when it ends.
+        sender    Only this sender's invocations call the callable. It is held weakly if possible.
+        lifetime  The registration is removed when this lifetime ends.
         queue     The queue that makes the calls later.
         label     The name of the registration in reports.
         """
@@ -252,7 +252,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
-        """Makes invocations from Python call nothing and return 0 in this block. May be nested."""
+        """In this block, invocations from Python call nothing and return 0. May be nested."""
         self._pauses += 1
         try:
             yield
@@ -300,7 +300,7 @@ class Broadcaster:
 
     @property
     def handle(self) -> int:
-        """The `id` of the broadcaster, for C code. Notifications are published from now on."""
+        """The `id` of the broadcaster, which is shared with C code from now on."""
         self._is_shared = True
         for one in list(self._multicasts.values()):
             one._is_shared = True
@@ -321,7 +321,7 @@ class Broadcaster:
         return found
 
     def names(self) -> "list[str]":
-        """The names that have observers, except for names that only C code has used."""
+        """The names that have observers, except those that only C code has used."""
         return [name for name, one in list(self._multicasts.items()) if len(one)]
 
     def __iter__(self) -> "Iterator[str]":
@@ -385,7 +385,7 @@ def _end(ids: "list[int]", timeout: "float | None") -> bool:
 
 
 async def _await_all(results: "list[Any]") -> "list[Any]":
-    """Replaces each coroutine in the list with its result. Raises all exceptions as one."""
+    """Replaces each coroutine in the list with its result. Raises their exceptions as one."""
     failures: "dict[int, Exception]" = {}
 
     async def run(index: int, coroutine: "Coroutine[Any, Any, Any]") -> None:

@@ -22,7 +22,7 @@ _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary
 
 
 class Overflow(Enum):
-    """What a full queue does with a new call. No invocation waits, so that loops keep running."""
+    """What a full queue does with a new call. Invocations never wait, so loops keep running."""
 
     REFUSE = 0
     DROP_OLDEST = 1
@@ -30,7 +30,7 @@ class Overflow(Enum):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts of a queue's calls since its creation."""
+    """Counts of a queue's calls since it was created."""
 
     pending: int
     queued: int
@@ -59,7 +59,7 @@ class Queue(Owner):
         self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
-        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current ones.
+        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current calls.
 
         Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
         """
@@ -118,7 +118,8 @@ class Queue(Owner):
     def start(self, name: "str | None" = None) -> "Queue":
         """Starts a thread that makes the calls as soon as they are queued.
 
-        Exceptions go to threading.excepthook. stop(), destroy() or the exit ends the thread.
+        Uncaught exceptions go to threading.excepthook. The thread runs until stop(), destroy() or
+        the interpreter's exit.
         """
         worker = _Worker(name)
         self.attach(worker.calls.put)

@@ -19,7 +19,7 @@ class Token(_core.Held):
 
     @property
     def is_valid(self) -> bool:
-        """True until it is removed, its object is freed or, with `once`, its call begins."""
+        """True until the token is removed, its object is freed or, with `once`, its call begins."""
         return bool(_core.token_is_valid(self._id))
 
     @property
@@ -49,15 +49,15 @@ class Token(_core.Held):
 
     @property
     def sender(self) -> Any:
-        """The sender whose invocations call it; None if all do or the sender has been freed."""
+        """The sender to which calls are limited; None for any sender, or if it has been freed."""
         return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:
         """Removes the registration and waits until no other thread is calling the delegate.
 
         Returns True once the registration has ended: no thread is calling the delegate, and none
-        ever will. Returns False immediately if a call is running on this thread or on a thread
-        waiting for it. Raises TimeoutError if a call is still running after `timeout` seconds; the
+        ever will. Returns False immediately if a call is running on this thread or a thread waiting
+        for this one. Raises TimeoutError if a call is still running after `timeout` seconds; the
         registration has then been removed, and another remove() only waits.
         """
         return _core.end_token(self._id) == 0 or wait_ended(timeout, self._id)

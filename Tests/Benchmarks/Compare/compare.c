@@ -1,4 +1,4 @@
-// Times one operation of two builds of the library alternately, in one process. See ../compare.
+// Times one operation in two builds of the library alternately, in one process. See ../compare.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ static double now(void) {
 
 enum { MOST = 1000000, MOST_THREADS = 4 };
 
-// A build of the library, and the objects that a row of the table has created with it.
+// A build of the library, and the objects that one of the table's rows has created with it.
 typedef struct {
 #define X(verb) __typeof__(multicast_##verb) *verb;
   EACH_FUNCTION(X)
@@ -59,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// The function of delegates that are shared by several threads. See work.h.
+// The function that delegates call when several threads share them. See work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -133,7 +133,7 @@ static double add_remove(library *l, size_t times) {
   return (now() - begin) / (double)times;
 }
 
-// 37 and 100 have no common divisor, so each delegate is replaced in turn.
+// Because 37 and 100 have no common divisor, every delegate is replaced in turn.
 static double replace_by_token(library *l, size_t times) {
   const double begin = now();
   for (size_t i = 0; i < times; i++) {
@@ -186,8 +186,8 @@ static void *repeat(void *argument) {
 }
 static uint64_t rounds(const helper *h) { return __atomic_load_n(&h->rounds, __ATOMIC_RELAXED); }
 
-// Runs a slice while a helper thread is running. `*meanwhile` receives the helper's number of
-// repetitions.
+// Runs a slice while a helper thread is running. `*meanwhile` receives the number of times that the
+// helper has repeated its function.
 static double beside(library *l, void (*repeated)(library *), size_t times,
                      double (*slice)(library *, size_t), uint64_t *meanwhile) {
   helper h = {.l = l, .repeated = repeated};
@@ -212,7 +212,7 @@ static double invoke_while_changed(library *l, size_t times) {
   uint64_t meanwhile;
   return beside(l, add_remove_once, times, invoke, &meanwhile);
 }
-// Counts the invocations of both threads.
+// Counts the invocations that both threads make.
 static double invoke_together(library *l, size_t times) {
   uint64_t meanwhile;
   const double time = beside(l, invoke_once, times, invoke, &meanwhile);
@@ -273,7 +273,7 @@ static void deallocate_counted(void *context, void *block, size_t size, size_t a
 }
 
 // Creates TOTAL multicasts without delegates, or one multicast with TOTAL delegates, and returns
-// the bytes per multicast or per delegate.
+// the number of bytes per multicast or per delegate.
 enum { TOTAL = 100000 };
 static double bytes_of_each(library *l) {
   multicast_allocator allocator = multicast_allocator_default();
@@ -324,7 +324,8 @@ static const struct row {
     {"1 producer: a queued call", 1, fill_queue, producers, 1e7, "median"},
     {"2 producers: a queued call", 2, fill_queue, producers, 1e7, "median"},
     {"4 producers: a queued call", 4, fill_queue, producers, 1e7, "median"},
-    // Memory that is allocated for many objects at a time is averaged over 100,000 of them.
+    // Memory that the library allocates for many objects at a time is averaged over 100,000
+    // objects.
     {"memory of an empty multicast", 0, NULL, NULL, 0, "best"},
     {"memory of a delegate", TOTAL, NULL, NULL, 0, "best"},
 };
@@ -368,7 +369,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   const double end = now() + seconds * 1e9;
   do {
     for (size_t i = 0; i < subjects; i++) {
-      // Alternate which subject comes first.
+      // Take turns in which subject comes first.
       const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;
       slices[subject][count] = timed(row, libraries, subject, times);
     }

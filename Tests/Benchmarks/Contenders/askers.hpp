@@ -1,6 +1,6 @@
 /// The contenders that ask another thread, except those whose headers were not found.
 ///
-/// An asker is a class with its own thread. `ask` is called on one other thread. It makes the
+/// An asker is a class with its own thread. A single other thread calls `ask`, which makes the
 /// asker's thread call `answer`, and returns the result.
 #pragma once
 

@@ -1,6 +1,6 @@
 /// A queue without a library: a std::deque and a mutex, a condition variable for the consumer, and
 /// a condition variable for producers that wait for room. The consumer takes all waiting messages
-/// together.
+/// out of the deque together.
 #pragma once
 
 #include <condition_variable>

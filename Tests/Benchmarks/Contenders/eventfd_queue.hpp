@@ -1,5 +1,5 @@
-/// Makes only the system calls that notify an epoll loop of one message, without a queue and
-/// without a second thread.
+/// Makes only the system calls that notify an epoll loop of one message. There is no queue and no
+/// second thread.
 #pragma once
 
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-/// A signal with a delegate's arguments, and a handler that does the work.
+/// A GObject signal with the same arguments as a delegate, and a handler that does the work.
 #pragma once
 
 #include <glib-object.h>

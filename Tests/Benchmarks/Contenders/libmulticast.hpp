@@ -1,4 +1,4 @@
-/// libmulticast, as a shared and as a static library in one program.
+/// libmulticast as two contenders in one program: a shared library and a static library.
 #pragma once
 
 #include <string>

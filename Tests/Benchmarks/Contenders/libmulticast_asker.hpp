@@ -1,4 +1,4 @@
-/// Invokes, with MULTICAST_WAIT, a delegate whose queue has a worker thread.
+/// Invokes a delegate whose queue has a worker thread, and waits for the call (MULTICAST_WAIT).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ template <class library> struct libmulticast_asker {
     request made{question, 0};
     multicast_invocation invocation = multicast_invocation_default();
     invocation.flags = MULTICAST_WAIT;
-    // With a size of 0, the call receives the pointer itself. The request may be on this stack
+    // Because the size is 0, the call receives the pointer itself. The request may be on this stack
     // because the wait has no time limit, and the worker never waits for this thread.
     invocation.payload = &made;
     library::invoke_with(handle, &invocation, nullptr);

@@ -1,6 +1,6 @@
-/// The contender of mutex.hpp, with delegates that can be paused and inspected. Each delegate has a
-/// flag, and a number by which it is found. Only inspect.cpp uses this contender, because reading
-/// the flag makes invocations slower.
+/// Like the contender in mutex.hpp, but with delegates that can be paused and inspected. Each
+/// delegate has a flag that shows whether it is paused, and a number by which it is found. Only
+/// inspect.cpp uses this contender, because reading the flag makes invocations slower.
 #pragma once
 
 #include <algorithm>

@@ -26,8 +26,9 @@ class receiver {
     for (auto &each : rooms) each.until_next = batch;
   }
 
-  /// @param producer  The number of the sender, which is the event.
-  /// @param payload   Begins with the time of sending, if latencies are recorded.
+  /// @param producer  The sender's number, which is passed as the event.
+  /// @param payload   If latencies are recorded, begins with the time at which the message was
+  ///                  sent.
   void receive(uint32_t producer, const void *payload, size_t size) {
     if (latencies) {
       int64_t sent;

@@ -1,6 +1,6 @@
 /// A queue without a library: a ring of fixed size and a mutex, a condition variable for the
 /// consumer, and a condition variable for producers that wait for room. Messages are at most 32
-/// bytes long. The consumer takes one message at a time.
+/// bytes long. The consumer takes messages out of the ring one at a time.
 #pragma once
 
 #include <condition_variable>

@@ -76,7 +76,7 @@ struct typed_qt {
 };
 #endif
 
-/// A signal without a library, like the one in mutex.hpp.
+/// A signal without a library, like the contender in mutex.hpp.
 struct typed_mutex {
   static std::string name() { return "mutex, std::function"; }
   static constexpr bool is_thread_safe = true;

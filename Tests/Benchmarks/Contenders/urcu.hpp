@@ -1,5 +1,5 @@
-/// An array of delegates protected by RCU, as liburcu's users would write it for a list that is
-/// mostly read.
+/// An array of delegates that is protected by RCU, written as a user of liburcu would write it for
+/// a list that is mostly read.
 #pragma once
 
 #define _LGPL_SOURCE  // inlines the read side, as liburcu recommends for speed

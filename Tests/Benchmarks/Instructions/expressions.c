@@ -133,8 +133,8 @@ static void add(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_add(target, delegates[i], NULL, &tokens[i]) == MULTICAST_OK);
 }
-// Removes delegates in scattered order. 7 and 1,000 have no common divisor, so each delegate is
-// removed once.
+// Removes delegates in scattered order. Because 7 and 1,000 have no common divisor, each delegate
+// is removed once.
 static void token_remove(void) {
   for (size_t i = 0; i < MOST; i++)
     CHECK(multicast_token_remove(tokens[i * 7 % MOST]) == MULTICAST_OK);
@@ -210,8 +210,8 @@ static const struct expression {
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
-    // This precedes the removals, to show that they take no longer once such a multicast has
-    // existed.
+    // This row precedes the removals, to show that removals do not take longer once a multicast
+    // with locked delegates has existed.
     {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
@@ -263,8 +263,8 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// Returns whether this process has registered for the barrier, without which the kernel refuses the
-// call.
+// Returns whether this process has registered for the barrier. The kernel refuses the call unless
+// the process has done so.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -274,8 +274,8 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library registers for the barrier when it is first used. If that fails, it uses fence
-  // instructions instead.
+  // The library registers for the barrier when it is first used. If registering fails, it uses
+  // fence instructions instead.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

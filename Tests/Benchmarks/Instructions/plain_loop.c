@@ -1,5 +1,5 @@
 // An invocation without libmulticast. The loop is in its own shared library, so that its
-// instructions are not attributed to the program. Unlike the timed loops, it has no padding.
+// instructions are not attributed to the program. Unlike the timed loops, this loop is not padded.
 
 #include "work.h"
 

@@ -73,7 +73,7 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// A thread that stays inside a call made by its own multicast until `end_calls`.
+// A thread that stays inside a call until `end_calls`. Each such thread invokes its own multicast.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -104,7 +104,7 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// All of these threads exist at the same time, so each has its own record.
+// All of these threads exist at the same time, so each of them has its own record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -324,7 +324,7 @@ static void destroy_older(size_t size) {
   multicast_lifetime_end(lifetime);
   destroy(size);
 }
-// The paused delegate is not in the older list.
+// The older list does not contain the paused delegate.
 static void pause_new(size_t size) {
   CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
 }
@@ -423,7 +423,8 @@ static void make_queued(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Run the calls once without measuring, so that their memory has been touched.
+  // Run the calls once without measuring, so that the memory that they use has already been
+  // touched.
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
 }
@@ -560,7 +561,7 @@ static void make_full_queue(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // After one run, the library knows which thread is expected to make room.
+  // Run the queue once, so that the library knows which thread is expected to make room.
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == 1);
   CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
@@ -575,7 +576,7 @@ static void consume_all(size_t size) {
   }
   join(size);
 }
-// A delegate that removes itself, which wakes no producer.
+// A delegate that removes itself. Its removal wakes no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }
@@ -588,8 +589,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // The producers are about to sleep. Valgrind runs one thread at a time, so they all fall asleep
-  // while this thread yields.
+  // The producers are about to sleep. Because Valgrind runs one thread at a time, all of them fall
+  // asleep while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }

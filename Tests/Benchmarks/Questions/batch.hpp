@@ -1,4 +1,4 @@
-/// A batch of contenders, each filled with `count` delegates. For a small `count` there are
+/// A batch of contenders, each filled with `count` delegates. If `count` is small, a batch contains
 /// hundreds of contenders, so that the cost of reading the clock is negligible.
 #pragma once
 
@@ -36,7 +36,7 @@ template <class Contender> struct batch {
     });
   }
 
-  /// Invokes each contender on this thread only, which is the usual case.
+  /// Invokes each contender on this thread only, as most programs do.
   void invoke() {
     for (auto &contender : contenders) contender.invoke(1, nullptr, 0);
   }

@@ -8,7 +8,7 @@
 #include "repeating_thread.hpp"
 
 /// A broadcaster with `count` names and one observer for each. `names` contains the names in the
-/// random order of the lookups, which is the same for all contenders.
+/// order of the lookups, which is random but the same for all contenders.
 template <class Broadcaster> struct named {
   Broadcaster broadcaster;
   std::vector<uint64_t> counters;

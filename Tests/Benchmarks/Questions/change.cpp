@@ -28,7 +28,7 @@ template <class Contender, class = void> struct has_contains : std::false_type {
 template <class Contender>
 struct has_contains<Contender, std::void_t<decltype(&Contender::contains)>> : std::true_type {};
 
-/// Measures how long the function takes, sets this as the time of the iteration, and returns it.
+/// Measures how long the function takes, reports this time as the iteration's time, and returns it.
 template <class Function>
 static std::chrono::duration<double> timed(benchmark::State &state, Function function) {
   const auto begin = std::chrono::steady_clock::now();
@@ -180,8 +180,8 @@ template <class Contender> static void create_add_destroy(benchmark::State &stat
   }
 }
 
-/// Adds and removes a delegate next to 16 others. `is_released` gives it a release function, as
-/// bindings for other languages do for every delegate.
+/// Adds and removes a delegate next to 16 others. If `is_released` is true, the delegate has a
+/// release function, which bindings for other languages set for every delegate.
 template <class library, bool is_released>
 static void add_and_remove(benchmark::State &state) {
   uint64_t counter = 0;
@@ -201,9 +201,9 @@ static void add_and_remove(benchmark::State &state) {
 
 // ---- While another thread invokes ---------------------------------------------------------------
 // A removal from libmulticast or liburcu waits until no call to the delegate is running. With the
-// other contenders, that is the program's responsibility. Before the clock starts, each measurement
-// makes sure that the other thread is running, because a memory barrier, for instance, costs little
-// if that thread is not running.
+// other contenders, waiting is the program's responsibility. Before the clock starts, each
+// measurement makes sure that the other thread is running. Otherwise, a memory barrier, for
+// instance, would cost little.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
@@ -250,8 +250,8 @@ template <class Contender> static void add_and_remove_invoked(benchmark::State &
 }
 
 /// Each of two threads adds a delegate next to 16 others, removes it, and invokes `invocations`
-/// times, which ranges from 0 to so many that changes are rare. An iteration consists of all of
-/// this on one thread while the other does the same.
+/// times. If this number is large, changes are rare. An iteration consists of these steps on one
+/// thread, while the other thread does the same.
 template <class Contender>
 static void change_and_invoke(benchmark::State &state, size_t invocations) {
   filled<Contender> full(16);
@@ -270,7 +270,7 @@ static void change_and_invoke(benchmark::State &state, size_t invocations) {
   }
 }
 
-/// In this and the next function, an iteration is one delegate.
+/// In this function and the next one, an iteration stands for one delegate.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
   while (state.KeepRunningBatch(invoked)) {
@@ -280,7 +280,8 @@ template <class Contender> static void remove_all_invoked(benchmark::State &stat
   }
 }
 
-/// The other thread invokes one multicast after another. A handle may be stale, which is safe.
+/// The other thread invokes one multicast after another. Some of the handles may be stale, but
+/// invoking them is safe.
 template <class library> static void destroy_invoked(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::atomic<uint64_t> next{0}, last{0};

@@ -11,7 +11,7 @@
 
 // ---- Signals ------------------------------------------------------------------------------------
 
-/// Calls the function with a closure of `words` words, at least one.
+/// Calls the function with a closure that is `words` words long. `words` must be at least 1.
 template <class Function>
 static void with_closure(size_t words, uint64_t &sum, Function function) {
   uint64_t a = 1, b = 2, c = 3;
@@ -78,7 +78,8 @@ template <class Queue> static void string_through_queue(benchmark::State &state,
   if (bytes != size * uint64_t(state.iterations())) state.SkipWithError("a call is missing");
 }
 
-/// libsigc++ is in both lists.
+/// Returns the names of the typed signals that are not thread-safe. One of them, libsigc++, is also
+/// in the list of contenders.
 static std::string not_thread_safe() {
   std::string names;
   typed_signals::for_each([&](auto each) {

@@ -12,7 +12,7 @@
 
 namespace heap {
 
-/// Counts on this thread only, because libraries may start other threads.
+/// Only allocations on this thread are counted, because libraries may start other threads.
 static thread_local bool is_counted = false;
 static thread_local int64_t bytes = 0;
 

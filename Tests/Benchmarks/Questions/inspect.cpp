@@ -1,5 +1,5 @@
-// How long does it take to pause and resume one of several delegates, to count them, to check
-// whether a registration is valid, and to enumerate them?
+// How long does it take to pause and resume one of several delegates, to count or enumerate them,
+// and to check whether a registration is valid?
 //
 // Each contender is measured for the operations that it supports.
 

@@ -1,5 +1,5 @@
 // How long does an invocation take with 0 to 65,536 delegates? How long does it take to check
-// whether there are any listeners, if a contender supports that?
+// whether there are any listeners, with contenders that support this?
 
 #include "contenders.hpp"
 #include "question.hpp"

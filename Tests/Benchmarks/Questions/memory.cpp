@@ -1,10 +1,10 @@
 // How many bytes does an empty signal need, and how many does each delegate need?
 //
-// There are always 100,000 delegates, in as many signals as needed, or 100,000 empty signals.
-// Memory that is allocated for many objects at a time, or for the library as a whole, is averaged
-// over them. Counting begins before the library is first used and includes all allocations by
-// malloc. The count includes the signals or handles that the program holds, but not the connections
-// or tokens that the program needs to remove a delegate later.
+// Each measurement creates 100,000 delegates, in as many signals as this requires, or 100,000 empty
+// signals. Memory that is allocated for many objects at a time, or for the library as a whole, is
+// averaged over them. Counting begins before the library is first used and includes all allocations
+// by malloc. The count includes the signals or handles that the program holds, but not the
+// connections or tokens that the program needs to remove a delegate later.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -111,7 +111,7 @@ template <class Contender> static void bytes(benchmark::State &state, size_t eac
     state.counters[prefix + "empty"] = empty;
     if (each > 0)
       state.counters[prefix + "each"] = (double(some.*held) - empty * double(total / each)) / total;
-    // Divided by the number of delegates or, if there are none, the number of signals.
+    // This is divided by the number of delegates or, if there are none, by the number of signals.
     state.counters[prefix + "stay"] = double(some.*stay) / total;
   };
   tell("", &figures::held, &figures::stay);

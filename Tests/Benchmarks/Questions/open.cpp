@@ -1,13 +1,13 @@
 // How long does it take to open a library, and what is loaded with it?
 //
 // Each iteration starts a process in which only libc is loaded, and which opens the library as a
-// plugin would. The file is in the page cache. The figures are the counters:
+// plugin would. The file is in the page cache. These counters are the figures:
 //
 //   ns           the median of dlopen(RTLD_NOW)
 //   resident_kb  the resident memory that this adds, shared with other processes or not
-//   private_kb   the part of it that each process has for itself: pages that were written to
+//   private_kb   the private part of this memory, that is, pages that were written to
 //   size_kb      the size of the file, stripped
-//   needs        how many other libraries are loaded with it, without libc and the loader
+//   needs        how many other libraries are loaded with it, not counting libc and the loader
 //
 // The label names the library's direct dependencies. The iteration time is meaningless.
 
@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // Header-only peers such as Boost.Signals2 depend on libstdc++.
+    // This stands for header-only peers such as Boost.Signals2, which need libstdc++.
     {"libstdc++", "libstdc++.so.6"},
 };
 
@@ -119,7 +119,7 @@ static void open(benchmark::State &state, std::string path) {
   std::string direct;
   for (const std::string &name : needed_by(path)) direct += (direct.empty() ? "" : " ") + name;
   const double size = stripped_kb(path);
-  // Every library needs at least libc. If no dependency is found, readelf is missing.
+  // Every library needs at least libc, so if no dependency is found, readelf must be missing.
   if (direct.empty() || size == 0) return state.SkipWithError("readelf or strip failed (binutils)");
 
   state.counters["ns"] = median(costs, &cost::ns);

@@ -1,9 +1,9 @@
 // How much time is saved by handing over the payload of queued calls instead of having it copied?
 //
 // The program already has the complete payload in its own buffer. A payload that is handed over is
-// released after its last call. The release function in this program only counts. A real program
-// would return the buffer to a pool, or free it and allocate the next one. Delegates do not read
-// the payload.
+// released after its last call. The release function in this program only counts its calls. A real
+// program would return the buffer to a pool, or free it and allocate the next one. Delegates do not
+// read the payload.
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-// How much does a queued call cost, and how much later is it made?
+// How much does a queued call cost, and how long does it wait until it is made?
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -27,9 +27,9 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// How producers are kept from getting further ahead of the consumer than the capacity allows.
-/// Because some queues are unbounded, all queues are compared with `paced`, in which the producers
-/// wait for the receiver.
+/// How producers are kept from getting further ahead of the consumer than the queue's capacity
+/// allows. Because some queues are unbounded, all queues are compared with `paced`, in which the
+/// producers wait for the receiver.
 enum class bound { paced, blocking };
 
 template <class Queue>
@@ -100,8 +100,8 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
         prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // After a late message, the next message is not sent early, because that would be a
-          // burst.
+          // A thread that has fallen behind does not catch up on the messages it missed, because
+          // that would send them in a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};

@@ -17,8 +17,8 @@ class repeating_thread {
     thread = std::thread([this, make] {
       for (auto repeated = make(); !stopped.load(std::memory_order_relaxed);) {
         repeated();
-        // Only one thread writes, so a plain store is enough, which does not slow down the
-        // measurement.
+        // Only one thread writes, so a load and a store suffice; an atomic increment would slow
+        // down the measurement.
         done.store(done.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       }
     });
@@ -30,7 +30,7 @@ class repeating_thread {
   }
   repeating_thread(const repeating_thread &) = delete;
 
-  /// Waits until the thread is running. On a busy machine, the thread may be preempted.
+  /// Waits until the thread is running. On a busy machine, the thread may have been preempted.
   void meet() const {
     const uint64_t before = rounds();
     while (rounds() == before) std::this_thread::yield();
@@ -40,7 +40,7 @@ class repeating_thread {
   uint64_t rounds() const { return done.load(std::memory_order_acquire); }
 
  private:
-  // 128 bytes, because processors fetch cache lines in pairs.
+  // Aligned to 128 bytes, because processors fetch cache lines in pairs.
   alignas(128) std::atomic<uint64_t> done{0};
   alignas(128) std::atomic<bool> stopped{false};
   std::thread thread;

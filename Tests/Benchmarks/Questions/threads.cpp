@@ -1,8 +1,8 @@
 // Do invoking threads slow each other down, and does a thread that adds and removes slow down a
 // thread that invokes?
 //
-// This program is compiled with WORK_READS (see work.h), because delegates that write would move
-// cache lines between the threads, whatever the library does.
+// This program is compiled with WORK_READS (see work.h), because with delegates that write, cache
+// lines would move between the threads regardless of the library.
 
 #include "contenders.hpp"
 #include "question.hpp"

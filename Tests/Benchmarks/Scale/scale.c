@@ -215,7 +215,8 @@ static double produce_blocked(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// Does the same work as with a blocked queue, but with a ring, a mutex and two condition variables.
+// Does the same work as the measure of blocked producers, but with a ring, a mutex and two
+// condition variables instead of a queue.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_room = PTHREAD_COND_INITIALIZER, has_calls = PTHREAD_COND_INITIALIZER;
 static multicast_delegate ring[16];
@@ -263,8 +264,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   wait_for(&may_end);
 }
 
-// Fills the target. If `is_read` is set, a thread is inside one of the target's calls and is
-// reading an older list than the current one.
+// Fills the target. If `is_read` is true, a thread is inside one of the target's calls, where it is
+// reading a list older than the current one.
 static multicast_token tokens[MOST];
 static void fill(size_t count, multicast_lifetime lifetime, int is_read) {
   multicast_add_options options = multicast_add_options_default();
@@ -304,7 +305,7 @@ static void *invoke_own(void *unused) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
   return unused;
 }
-// Creates `count` threads, each reading a different list of the target.
+// Creates `count` threads, each of which is reading a different list of the target.
 static double pause_beside_lists(size_t count) {
   enum { TIMES = 200 };
   multicast_token token;

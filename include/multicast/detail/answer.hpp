@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Results that a delegate or a posted callable makes for a caller.
+// Results that a delegate or a posted callable passes to its caller.
 #ifndef MULTICAST_DETAIL_ANSWER_HPP
 #define MULTICAST_DETAIL_ANSWER_HPP
 
@@ -26,7 +26,8 @@ struct answer {
   }
   void clear() noexcept { result.reset(); }
   bool is_there() const { return result.has_value(); }
-  // The caller has checked that there is a result. NOLINTBEGIN(bugprone-unchecked-optional-access)
+  // The caller must have checked that there is a result.
+  // NOLINTBEGIN(bugprone-unchecked-optional-access)
   R get() { return std::move(*result); }
   R &look() { return *result; }
   // NOLINTEND(bugprone-unchecked-optional-access)
@@ -65,15 +66,15 @@ struct invoked {
 };
 template <typename F>
 struct invoked<F, std::enable_if_t<std::is_invocable_v<F &>>> : std::invoke_result<F &> {};
-/// The type in which the result of a callable is stored. It is void if the callable cannot be
-/// called without arguments, which another check reports.
+/// The type in which the result of a callable is stored. If the callable cannot be called without
+/// arguments, the type is void, and another check reports the error.
 template <typename F>
 using kept_result = typename std::conditional_t<
     std::is_lvalue_reference_v<typename invoked<F>::type>, invoked<F>,
     std::decay<typename invoked<F>::type>>::type;
 
-/// A callable whose result a thread is waiting for. The thread may stop waiting before the call
-/// begins.
+/// A callable together with its result, for which a thread is waiting. The thread may stop waiting
+/// before the call begins.
 template <typename F>
 struct asked : counted_owners {
   static_assert(std::is_invocable_v<F &>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How arguments are passed, held until they are passed, and stored.
+// How arguments are passed to delegates, and how they are held until then.
 #ifndef MULTICAST_DETAIL_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 
@@ -15,7 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The type in which delegates receive an argument. They all share one value, so it is const.
+/// The type in which delegates receive an argument. It is const, because all delegates share one
+/// value.
 template <typename Arg>
 using passed = std::conditional_t<std::is_reference_v<Arg>, Arg, const Arg &>;
 template <typename Arg>
@@ -66,15 +67,15 @@ struct is_complete : std::false_type {};
 template <typename T>
 struct is_complete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-/// Whether a queued call can have an argument of this type.
+/// Whether an argument of this type can be queued.
 template <typename Arg>
 constexpr bool is_queueable() {
   if constexpr (is_replaceable<Arg>) return std::is_copy_constructible_v<value<Arg>>;
   return false;
 }
 
-/// Whether the frame can store the argument itself: numbers, enumerations and pointers. See
-/// original_frame for the alignment.
+/// Whether the frame can store the argument itself, which is the case for numbers, enumerations and
+/// pointers. See original_frame for the alignment.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -91,27 +92,29 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Whether this argument is moved: the caller passes an rvalue, and a move is cheaper than a copy.
+/// Whether this argument is moved, because the caller passes an rvalue and a move is cheaper than a
+/// copy.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 
-/// Whether moving or copying the argument cannot throw.
+/// Whether the argument can be moved or copied without throwing.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
-/// How an argument is held: as a value; as a value together with the source that it may refer to,
-/// like a std::string_view; or as the address of the caller's variable.
+/// An argument is held in one of three ways: as the address of the caller's variable, as a value,
+/// or as a value together with its source. A value such as a std::string_view may refer to its
+/// source.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>
 constexpr holding how_to_hold() {
   using from = value<Given>;
   if constexpr (std::is_lvalue_reference_v<Arg> && std::is_lvalue_reference_v<Given>) {
-    // Only if no conversion is needed.
+    // This constructor is used only if no conversion is needed.
     if (std::is_convertible_v<std::add_pointer_t<Given>, std::add_pointer_t<Arg>>) {
       return holding::variable;
     }

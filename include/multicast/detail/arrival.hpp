@@ -77,14 +77,15 @@ class arrival : public std::enable_shared_from_this<arrival> {
     self->post();
     return true;
   }
-  /// Called when the coroutine is destroyed or has stopped waiting.
+  /// Called when the coroutine has been destroyed or has stopped waiting.
   void forget() noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting_ = {};
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // Threads that are waiting or may hold the lock exist only in the parent process.
+    // Inside fork(), this is the child, in which the threads that are waiting or may hold the lock
+    // do not exist.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -108,7 +109,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// Drops the arguments, so that the wait ends without any.
+  /// Drops the arguments, so that the wait returns none.
   virtual void drop() noexcept = 0;
 
   /// The exception thrown by keep(). Only the waiting thread or coroutine reads it, once the wait
@@ -167,12 +168,12 @@ class arrival : public std::enable_shared_from_this<arrival> {
   mutable std::condition_variable changed_;
   bool is_over_ = false;
   continuation waiting_;
-  /// A multicast whose only delegate resumes the coroutine; none if there is no queue.
+  /// A multicast whose only delegate resumes the coroutine. It is created only if there is a queue.
   lazy_multicast resumptions_;
   std::shared_ptr<arrival> self_;
 };
 
-/// A wait for one invocation, with the arguments that it receives.
+/// The wait for one invocation, and the arguments of that invocation.
 template <typename... Args>
 class arrived_arguments final : public arrival {
  public:
@@ -180,7 +181,8 @@ class arrived_arguments final : public arrival {
   void receive(passed<Args>... given) {
     come([&] { made_.emplace(keeping<value<Args>>::keep(given)...); });
   }
-  /// Returns the arguments the first time; nothing after that. Call it only when the wait is over.
+  /// Returns the arguments when called for the first time, and nothing after that. The wait must be
+  /// over.
   std::optional<kept_arguments<Args...>> take() {
     rethrow(std::exchange(thrown_, nullptr));
     auto result = std::move(made_);
@@ -197,7 +199,7 @@ class arrived_arguments final : public arrival {
   std::optional<kept_arguments<Args...>> made_;
 };
 
-/// The delegate that receives the invocation. Its destruction ends the wait.
+/// The delegate that receives the invocation. Destroying it ends the wait.
 template <typename... Args>
 class arriving {
  public:

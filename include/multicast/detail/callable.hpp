@@ -92,7 +92,7 @@ inline constexpr bool is_mortal<extended<F>> = is_mortal<F>;
 template <typename F>
 inline constexpr bool is_mortal<limited<F>> = is_mortal<F>;
 
-/// Counts a delegate with tracked objects, now that its signal is known.
+/// Starts counting a delegate with tracked objects, once its signal is known.
 template <typename F>
 void begin_mortal(F &function, multicast target) noexcept {
   static_cast<void>(function), static_cast<void>(target);
@@ -138,7 +138,8 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// A signal's result is optional, so it has to be converted and can never be a reference.
+/// Invoking a signal returns an optional, so its result has to be converted and can never be a
+/// reference.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,

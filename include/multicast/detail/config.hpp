@@ -7,7 +7,7 @@
 #include "../../multicast.h"
 
 #if defined(__GNUC__) && !defined(_WIN32)
-// Marks variables of which each module of a process has its own copy. Without it g++ makes them
+// Marks variables that exist separately in each module of a process. Without it g++ makes them
 // unique in the process, and a plug-in that has such a symbol is never unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
@@ -18,7 +18,8 @@
 #define MULTICAST_HPP_EXCEPTIONS 1
 #define MULTICAST_HPP_NAMESPACE mcast
 #else
-// A different namespace without exceptions, so that a program can contain parts compiled both ways.
+// Code compiled without exceptions uses a different namespace, so that one program can contain code
+// compiled with and without them.
 #define MULTICAST_HPP_EXCEPTIONS 0
 #define MULTICAST_HPP_NAMESPACE mcast_without_exceptions
 namespace MULTICAST_HPP_NAMESPACE {}

@@ -28,8 +28,8 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// Byte `i` of an object whose bytes are all zero. For a padding byte, this is not a constant
-/// expression.
+/// Returns byte `i` of an object whose bytes are all zero. If this is a padding byte, the call is
+/// not a constant expression.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];
@@ -43,7 +43,7 @@ constexpr bool has_value(long) {
   return false;
 }
 /// If the class has bit-fields or no constexpr constructor, padding cannot be detected, so nothing
-/// is cleared. A small object that contains a pointer has no padding.
+/// is cleared. An object that contains a pointer and fits into one has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -104,7 +104,7 @@ struct in_context {
   static constexpr bool is_owned = false;
   static void *pack(const F &given) noexcept {
     void *context = nullptr;
-    // The single byte of an empty object is indeterminate.
+    // The single byte of an empty object has an indeterminate value.
     if constexpr (!std::is_empty_v<F>) {
       alignas(F) unsigned char bytes[sizeof(F)];
       std::memcpy(bytes, &given, sizeof bytes);
@@ -121,7 +121,7 @@ struct in_context {
   }
 };
 
-/// An extended callable: the context stores only the inner callable.
+/// An extended callable, of which the context stores only the inner callable.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;

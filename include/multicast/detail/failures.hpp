@@ -30,8 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Checks the result of an invocation. If another signal has invoked this one, it may just have
-/// been destroyed, which is not an error.
+/// Checks the result of an invocation. If another signal has invoked this signal, this signal may
+/// just have been destroyed, which is not an error.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
@@ -57,8 +57,8 @@ struct shared_failure : counted_owners {
   }
 };
 
-/// The destination of a call's exceptions: the invocation, the waiting thread or, if there is
-/// neither, the handler.
+/// Receives the exceptions of calls and passes them to the invocation, to the waiting thread or, if
+/// there is neither, to the handler.
 struct failures {
   std::exception_ptr *thrown = nullptr;
   shared_failure *waiting = nullptr;
@@ -87,14 +87,14 @@ struct failures {
 #endif
 };
 
-/// Runs user code, and stores its exception. Does not stop the unwinding of an ending thread.
+/// Runs user code, and stores its exception. Does not stop the unwinding of an exiting thread.
 template <typename Body>
 void guard(const failures &where, Body &&body) {
 #if MULTICAST_HPP_EXCEPTIONS
   try {
     body();
   } catch (...) {
-    // glibc unwinds an ending thread with a foreign (non-C++) exception.
+    // glibc unwinds an exiting thread with a foreign (non-C++) exception.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

@@ -43,8 +43,8 @@ inline constexpr bool is_forwarding = false;
 template <typename Signature>
 inline constexpr bool is_forwarding<forwarding<Signature>> = true;
 
-/// The signature of the signal to forward to, given as a variable or std::ref(); void for other
-/// types.
+/// The signature of a signal that is passed as a variable or std::ref(); void if the type is not a
+/// signal.
 template <typename Given>
 struct forwarded {
   using type = void;

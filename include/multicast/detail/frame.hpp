@@ -95,9 +95,9 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 /// The library aligns copies of payloads to this number of bytes.
 inline constexpr size_t copy_alignment = 16;
 
-/// The frame of an invocation, on its stack. Its alignment differs from that of a copy, which tells
-/// the two apart. A flag in the frame could not: a copy has the same bytes, may outlive the
-/// invocation's stack, and may even be allocated where that stack was.
+/// The frame of an invocation, on its stack. A frame and its copies are aligned differently, which
+/// tells them apart. A flag in the frame would not help, because a copy has the same bytes, may
+/// outlive the invocation's stack, and may even be allocated where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;
@@ -137,13 +137,13 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
 
   /// The `copy` function of multicast_invocation.
   static const void *copy(const void *payload, size_t) {
-    // The frame of the invocation is not const.
+    // The const_cast is safe, because the invocation's frame is not const.
     frame &original = *static_cast<frame *>(const_cast<void *>(payload));
     const frame *result = nullptr;
     guard(original.where, [&] {
       const auto *made = new copied_of(original);
-      // Moved arguments are now in the copy, so directly called delegates have to read them there,
-      // too.
+      // Moved arguments are now in the copy, so directly called delegates also have to read them
+      // there.
       if constexpr ((moves || ...)) made->redirect(original);
       result = made;
     });
@@ -185,8 +185,8 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// How to copy a frame in code that does not know its types: set by the first add with a queue, or
-/// by policies.
+/// Copies a frame in code that does not know its types. Set by the first add with a queue, or by
+/// policies.
 template <typename... Args>
 struct copier {
   static void set() noexcept {

@@ -16,8 +16,9 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 /// The token of one delegate of an observer, stored in the observer.
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, even before the add
-/// returns. Therefore the library writes the token into a `kept_add`, which outlives both. At the
-/// end of the add, the token moves to the observer, if the observer still exists.
+/// returns. Therefore the library writes the token into a `kept_add`, which outlives the observer
+/// and the add. At the end of the add, the token moves to the observer, if the observer still
+/// exists.
 class kept_token {
  public:
   kept_token() noexcept = default;
@@ -35,7 +36,7 @@ class kept_token {
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(), so that the token of the previous add has been read.
+    // Pairs with end(), so that end() has read the token of the previous add.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&
@@ -70,7 +71,7 @@ class kept_token {
     return token;
   }
 
-  /// The token, even during an add. Zero if there has been no add.
+  /// Returns the token, even during an add; zero if there has been no add.
   multicast_token get() const noexcept {
     if (is_adding_.load(std::memory_order_acquire)) {
       // The add cannot end while the lock is held. The load is atomic because the library may be

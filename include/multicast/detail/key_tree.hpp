@@ -14,9 +14,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A tree of keys and values, in which each level consumes two bits of the hash. Nodes stay where
-/// they are until the tree is destroyed, so any thread may search while others insert, and the tree
-/// is intact in the child of a fork.
+/// A tree of keys and values, in which each level consumes two bits of the hash. Nodes are not
+/// moved or freed until the tree is destroyed, so any thread may search while others insert, and
+/// the tree is intact in the child of a fork.
 template <typename Key, typename Value, typename Hash, typename Equal>
 class key_tree {
  public:
@@ -27,7 +27,7 @@ class key_tree {
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }
-  /// Not recursive, because keys with equal hashes form a long chain.
+  /// This is a loop rather than a recursion, because keys with equal hashes form a long chain.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);
     while (rest != nullptr) {

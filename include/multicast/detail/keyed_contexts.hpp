@@ -18,8 +18,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The key that contexts of equal delegates share. `content` contains the bytes of a callable that
-/// is compared bytewise.
+/// The key under which equal delegates find their shared context. `content` contains the bytes of a
+/// callable that is compared bytewise.
 struct key {
   const void *object;
   uint64_t target;
@@ -28,7 +28,7 @@ struct key {
 };
 
 /// The context of a delegate that can be found by its object. Equal delegates share one context.
-/// The last of them destroys the callable; after that, the module that they belong to may be
+/// The last of these delegates destroys the callable. After that, the module that added them may be
 /// unloaded. A thread that has looked up the context keeps its memory allocated until let_go(), so
 /// that no other context can be created at the same address.
 struct keyed {
@@ -51,7 +51,7 @@ struct keyed {
   virtual size_t end() noexcept = 0;
   /// Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether the callable is this method, of any object; `type` is the method's name_of().
+  /// Whether the callable is this method with any object; `type` is the method's name_of().
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
@@ -108,7 +108,7 @@ class alignas(64) keyed_contexts {
     return there;
   }
   /// Finds the contexts of an object in a signal. The caller must call let_go() for each context in
-  /// `found`, even if this throws.
+  /// `found`, even if this function throws.
   template <typename Found>
   static void retain(const void *of, multicast target, Found &found) {
     const uint64_t hash = hash_of(of);
@@ -170,7 +170,7 @@ class alignas(64) keyed_contexts {
   bucket &bucket_of(uint64_t hash) const noexcept {
     return buckets_[static_cast<size_t>(hash >> 24) & (size_ - 1)];
   }
-  /// The hash of the list that contains the equal contexts.
+  /// The hash of the list that contains all contexts with an equal key.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;
   }
@@ -215,7 +215,7 @@ class alignas(64) keyed_contexts {
 };
 static_assert(parts == 4, "see part_of()");
 
-/// The name of a type, which is the same in all modules that one compiler has compiled.
+/// The name of a type. All modules compiled with the same compiler use the same name.
 template <typename Type>
 const char *name_of() noexcept {
   return __PRETTY_FUNCTION__;
@@ -252,7 +252,7 @@ struct equality {
   }
 };
 
-/// Whether a callable is a method of an object, so that equal callables may exist.
+/// Whether a callable is a method of an object, and may therefore be equal to other callables.
 template <typename F>
 inline constexpr bool is_bound = is_weak_bound<F>;
 template <typename Pointer, typename Method>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A signal's multicast, created on first use.
+// Creates a signal's multicast on first use.
 #ifndef MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 #define MULTICAST_DETAIL_LAZY_MULTICAST_HPP
 

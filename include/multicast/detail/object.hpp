@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The objects with which delegates are added: references, pointers, weak pointers and observers.
+// Finds the object with which a delegate is added, which is given as a reference, pointer or weak
+// pointer.
 #ifndef MULTICAST_DETAIL_OBJECT_HPP
 #define MULTICAST_DETAIL_OBJECT_HPP
 

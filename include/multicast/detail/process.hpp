@@ -44,7 +44,8 @@ class process_lock {
 
  private:
   /// The library registers its fork handlers first, so that a fork takes these locks before the
-  /// library's locks, in the usual order. If there is no memory, the next lock tries again.
+  /// library's locks, in the usual order. If there is no memory, the next thread that takes a lock
+  /// tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -86,7 +87,7 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// The number of pauses for each registration or signal, by its handle. Protected by
+/// The number of pauses of each registration or signal, by its handle. Protected by
 /// guarded::pauses.
 struct pauses {
   struct entry {

@@ -26,8 +26,8 @@ class keyed_contexts;
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
-/// One lock for each table. All locks are held during a fork, so that in the child the locks are
-/// free and the tables consistent.
+/// One lock for each table. A fork happens with all locks held, so that the child finds consistent
+/// tables, and then releases the locks in both processes.
 struct process_locks {
   struct alignas(64) line {  // a cache line
     process_mutex mutex;
@@ -37,17 +37,18 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
-/// An add in progress of a delegate whose token its observer stores. Each observer maps to one of
-/// these slots, which it shares with other observers; an add that finds its slot in use takes a
-/// slower path. In the child of a fork, slots in use by threads that exist only in the parent stay
-/// in use.
+/// An add in progress, of a delegate whose token is stored in its observer. Each observer maps to
+/// one of these slots, which it shares with other observers; an add that finds its slot in use
+/// takes a slower path. In the child of a fork, slots in use by threads that exist only in the
+/// parent stay in use.
 struct alignas(64) kept_add {
   std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
   bool is_orphan;  // the observer has been destroyed; protected by guarded::keyed
 };
 
-/// The counts that each invocation reads. While they are zero, it can skip further checks.
+/// The counts that each invocation reads. While they are zero, the invocation can skip further
+/// checks.
 struct process_counts {
   std::atomic<size_t> paused_signals;  // how many signals are paused
   std::atomic<size_t> mortals;         // how many delegates of all signals track objects
@@ -87,11 +88,11 @@ static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,
               "see multicast_process_memory()");
 
-/// Nonzero counts used until this module knows the address of the data, so that invocations do not
-/// skip their checks.
+/// Until this module knows the address of the data, these nonzero counts are used instead, so that
+/// invocations do not skip their checks.
 MULTICAST_HPP_LOCAL inline process_counts unknown_counts{{1}, {1}};
-/// The address of the data. Relaxed, because all threads obtain the same address, and the memory is
-/// always valid.
+/// The address of the data. Relaxed order suffices, because all threads obtain the same address,
+/// and the memory is always valid.
 MULTICAST_HPP_LOCAL inline std::atomic<process_counts *> counts_place{&unknown_counts};
 
 inline const process_counts &counts() noexcept {
@@ -100,7 +101,8 @@ inline const process_counts &counts() noexcept {
 inline process_data &process() noexcept {
   process_counts *there = counts_place.load(std::memory_order_relaxed);
   if (there == &unknown_counts) {
-    // Code compiled with and without exceptions does not share data, nor do two standard libraries.
+    // Code compiled with exceptions shares no data with code compiled without them, or with code
+    // that uses another standard library.
 #if defined(_LIBCPP_VERSION)
     constexpr uint32_t library = 2;
 #else

@@ -16,7 +16,7 @@
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// Keeps an object's or a method's contexts in a signal allocated while they are in use. This is a
-/// template so that only programs that use it compile it.
+/// template, so that it is compiled only in programs that use it.
 template <typename Context = keyed>
 class retained {
  public:

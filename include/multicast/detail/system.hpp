@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of the system that the headers use: POSIX, or Windows.
+// The system functions that the headers use: POSIX, or Windows.
 #ifndef MULTICAST_DETAIL_SYSTEM_HPP
 #define MULTICAST_DETAIL_SYSTEM_HPP
 
@@ -37,7 +37,7 @@ __declspec(dllimport) int __stdcall TlsSetValue(unsigned long, void *);
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A mutex in memory that nobody initializes. While all its bytes are zero, it is unlocked.
+/// A mutex that needs no initialization: while all its bytes are zero, it is unlocked.
 struct process_mutex {
   void *native;
   void lock() noexcept { AcquireSRWLockExclusive(reinterpret_cast<_RTL_SRWLOCK *>(&native)); }
@@ -50,7 +50,7 @@ inline thread_id this_thread_id() noexcept { return GetCurrentThreadId(); }
 /// Does nothing, because Windows has no fork.
 inline bool call_at_forks(void (*)(), void (*)()) noexcept { return true; }
 
-/// The key of a pointer that each thread has for itself. All modules of the process can share it.
+/// The key of a thread-local pointer. All modules of the process can share it.
 using thread_key = unsigned long;
 inline bool make_key(thread_key *key) noexcept {
   *key = TlsAlloc();
@@ -68,7 +68,7 @@ inline bool set_value(thread_key key, void *value) noexcept { return TlsSetValue
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A mutex in memory that nobody initializes. While all its bytes are zero, it is unlocked.
+/// A mutex that needs no initialization: while all its bytes are zero, it is unlocked.
 struct process_mutex {
   pthread_mutex_t native;
   void lock() noexcept { static_cast<void>(pthread_mutex_lock(&native)); }
@@ -78,12 +78,12 @@ struct process_mutex {
 using thread_id = pthread_t;
 inline thread_id this_thread_id() noexcept { return pthread_self(); }
 
-/// Has both functions called at each fork. Returns false if there is no memory.
+/// Registers two functions that are called at each fork. Returns false if there is no memory.
 inline bool call_at_forks(void (*before)(), void (*after)()) noexcept {
   return pthread_atfork(before, after, after) == 0;
 }
 
-/// The key of a pointer that each thread has for itself. All modules of the process can share it.
+/// The key of a thread-local pointer. All modules of the process can share it.
 using thread_key = pthread_key_t;
 inline bool make_key(thread_key *key) noexcept { return pthread_key_create(key, nullptr) == 0; }
 inline void drop_key(thread_key key) noexcept { static_cast<void>(pthread_key_delete(key)); }

@@ -28,7 +28,7 @@ class table {
     entry &found = at(number);
     return number != 0 && found.number == number ? &found.value : nullptr;
   }
-  /// The value of the number, which is inserted if the table does not contain it.
+  /// Returns the number's value, after inserting the number if the table does not contain it.
   Value &operator[](uint64_t number) {
     if (Value *const there = find(number)) return *there;
     if (2 * count_ >= size_) grow();
@@ -42,7 +42,7 @@ class table {
     entry *hole = &at(number);
     *hole = entry();
     --count_;
-    // Reinsert the entries that follow.
+    // Reinsert the entries that follow, because a search for them would now stop at the hole.
     for (size_t i = index(hole); entries_[i = next(i)].number != 0;) {
       const entry moved = std::exchange(entries_[i], entry());
       at(moved.number) = moved;
@@ -68,8 +68,8 @@ class table {
 
   size_t next(size_t i) const noexcept { return (i + 1) & (size_ - 1); }
   size_t index(const entry *of) const noexcept { return static_cast<size_t>(of - entries_); }
-  /// The entry of the number, or the free entry in which to insert it. There is always a free
-  /// entry.
+  /// Returns the number's entry or, if it has none, the free entry in which to insert it. There is
+  /// always a free entry.
   entry &at(uint64_t number) const noexcept {
     size_t i = static_cast<uint32_t>((number * 0x9e3779b97f4a7c15) >> 32) & (size_ - 1);
     while (entries_[i].number != 0 && entries_[i].number != number) i = next(i);

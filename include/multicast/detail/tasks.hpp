@@ -61,8 +61,8 @@ inline uint64_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(number);
 }
 
-/// The thread that last ran a queue. 0 if no thread has run it, or if the last one had no number or
-/// was the queue's own thread, which the library knows.
+/// The thread that last ran a queue. 0 if no thread has run it, or if the last thread had no
+/// number. Also 0 if it was the queue's own thread, which the library already knows.
 class runner {
  public:
   runner() noexcept = default;

@@ -21,9 +21,9 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a unique number, which is the context of the C watch. Therefore
-/// a call during which the watch ends finds no functions when it returns, not even the next
-/// watch's, and functions are not destroyed while they are running.
+/// The functions of each watch, by a unique number, which is the context of the C watch. Therefore,
+/// if the watch ends during a call, the call finds no functions when it returns, not even the next
+/// watch's. Functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
@@ -33,7 +33,7 @@ class watched {
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
-    // If the second insertion throws, the first is unreachable and does no harm.
+    // If the second insertion throws, the first entry cannot be found and does no harm.
     all_[++last_] = std::move(told);
     numbers_[target + 1] = last_;
     return last_;

@@ -27,7 +27,7 @@ struct options_of {
   using type = std::conditional_t<Signal::is_queueable, options, basic_options<no_queue>>;
 };
 
-/// Whether `T` may be a delegate. Numbers, queues and lifetimes are not; a caller has to pass them
+/// Whether `T` may be a delegate. Numbers, queues and lifetimes may not; a caller has to pass them
 /// as options, through functions such as mcast::on().
 template <typename T>
 constexpr bool is_no_option() {
@@ -76,10 +76,10 @@ class additions : public insertion<R, Args...> {
   /// Adds a lambda, function object or function as the last delegate with its priority.
   ///
   /// @param delegate  The delegate, which is copied or moved. It is called as a non-const lvalue,
-  ///                  so that it keeps its state between calls. (Exception: an object that is
-  ///                  trivially copyable, not larger than a pointer and callable as const, and
-  ///                  whose class has constructors but no default constructor, is treated like a
-  ///                  lambda: each call uses a fresh copy.) If the signal has no result, the
+  ///                  so that it keeps its state between calls. (There is one exception: each call
+  ///                  uses a fresh copy if the object is like a small lambda, that is, trivially
+  ///                  copyable, not larger than a pointer and callable as const, and its class has
+  ///                  constructors but no default constructor.) If the signal has no result, the
   ///                  delegate's result is ignored. The delegate may take fewer arguments than the
   ///                  signal. If it takes `T &&` where the signal takes `T`, it receives a copy. If
   ///                  the delegate is another signal, `add(other)` or `add(std::ref(other))`, that
@@ -100,7 +100,7 @@ class additions : public insertion<R, Args...> {
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the function is null.
   /// Cost:      like multicast_add(). A function, an object without data, or a lambda that is not
   ///            `mutable` and not larger than a pointer needs no allocation. Other delegates need
-  ///            one, and so do options.
+  ///            one allocation, and so do options.
   /// @since 1.0
   template <typename F>
   registration add(F &&delegate) {
@@ -137,13 +137,13 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    An object, a pointer to it, or a std::ref() is borrowed, so the object must
-  ///                  stay valid until the removal has completed. If its class is derived from
-  ///                  mcast::observer, the delegate is removed when the object is destroyed. A
-  ///                  std::shared_ptr, a std::weak_ptr, or a pointer that has a to_weak() is held
-  ///                  weakly, and each call keeps the object alive while it runs. After the object
-  ///                  has died, the next invocation, size() or registration::is_valid() removes the
-  ///                  delegate.
+  /// @param object    If it is an object, a pointer to it, or a std::ref(), it is borrowed, so the
+  ///                  object must stay valid until the removal has completed. If its class is
+  ///                  derived from mcast::observer, the delegate is removed when the object is
+  ///                  destroyed. A std::shared_ptr, a std::weak_ptr, or a pointer that has a
+  ///                  to_weak() is held weakly, and each call keeps the object alive while it runs.
+  ///                  After the object has died, the next invocation, size() or
+  ///                  registration::is_valid() removes the delegate.
   /// @param delegate  Any callable, or a method of the object's class or of a base class. If the
   ///                  method is overloaded, use static_cast to select one overload. The method may
   ///                  also be the first argument: `add(&C::hear, &object)`.
@@ -151,8 +151,9 @@ class additions : public insertion<R, Args...> {
   /// @return The registration.
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer or method is null, or if `how`
-  ///            names a lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      like add(), plus a short lock. add<&T::method>(object) costs less.
+  ///            contains a lifetime although the object is an mcast::observer, which has its own
+  ///            lifetime.
+  /// Cost:      like add(), plus a briefly held lock. add<&T::method>(object) costs less.
   /// @since 1.0
   template <typename Object, typename F,
             std::enable_if_t<!detail::is_options<std::decay_t<F>>::value, int> = 0>
@@ -212,15 +213,15 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method that is known at compile time: `add<&T::method>(object)`.
   ///
-  /// @param object  An object or a pointer to it, which is borrowed; or a pointer that is held
+  /// @param object  An object or a pointer to it, which is borrowed, or a pointer that is held
   ///                weakly, as in add(object, delegate).
   /// @param how     As in add().
   /// @return The registration.
   ///
-  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` names a
-  ///            lifetime although the object is an mcast::observer, which has its own.
-  /// Cost:      like multicast_add(), no allocation. With a shared pointer, like add(object,
-  ///            delegate).
+  /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` contains a
+  ///            lifetime although the object is an mcast::observer, which has its own lifetime.
+  /// Cost:      like multicast_add(), without an allocation. If the pointer is shared, like
+  ///            add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>
   registration add(Object &&object) {
@@ -237,7 +238,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds another signal as a delegate, which is invoked until it is destroyed.
+  /// Adds another signal as a delegate. That signal is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;

@@ -28,8 +28,8 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 // The compiler shows this name in the first line of its message if no other overload matches.
 struct these_are_not_the_arguments_of_the_signal;
 
-/// Deleted overloads that match wrong arguments. `...` matches only if no other overload does. For
-/// a signal without arguments, however, a call without arguments would be ambiguous, so the
+/// Deleted overloads that match incorrect arguments. `...` matches only if no other overload does.
+/// For a signal without arguments, however, a call without arguments would be ambiguous, so the
 /// specialization for such signals takes a pointer.
 template <bool has_arguments>
 struct refused_arguments {
@@ -123,13 +123,13 @@ class basic_signal : public connections<R, Args...> {
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
-  /// A signal that uses the multicast of another signal, which stays unchanged.
+  /// A signal that uses another signal's multicast. The other signal stays unchanged.
   basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;
   using base::target_;
 
-  /// The multicast to invoke; none if the signal is paused or has no multicast yet.
+  /// Returns the multicast to invoke, or none if the signal is paused or has no multicast yet.
   multicast invoked() const noexcept {
     const multicast target = target_.get();
     return detail::is_paused(target) ? multicast{0} : target;

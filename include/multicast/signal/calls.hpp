@@ -18,12 +18,12 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename R, typename... Args>
 class calls {
  public:
-  /// Whether delegates can be added with a queue, which requires that the signal has no result and
-  /// that all arguments are copyable values or references to const. The queued calls of an
-  /// invocation share one copy of the arguments, with the types in the signature. The copy is made
-  /// when the first call is queued, and destroyed on the thread on which the last call returns or
-  /// is dropped. A std::string_view or a `const char *` is copied as a string. For any other
-  /// pointer, only the pointer itself is copied.
+  /// Whether delegates can be added with a queue. This is true if the signal has no result and all
+  /// arguments are copyable values or references to const. The queued calls of an invocation share
+  /// one copy of the arguments, with the types in the signature. The copy is made when the first
+  /// call is queued, and destroyed on the thread on which the last call returns or is dropped. A
+  /// std::string_view or a `const char *` is copied as a string. For any other pointer, only the
+  /// pointer itself is copied.
   /// @since 1.0
   MULTICAST_HPP_LOCAL static constexpr bool is_queueable =
       std::is_void_v<R> && (detail::is_queueable<Args>() && ...);
@@ -58,8 +58,8 @@ class calls {
   static constexpr bool is_in_context =
       is_plain<typename detail::not_extended<F>::type, detail::is_extended<F>>;
 
-  /// An ordinary delegate, or a special one: a delegate with a queue or, in a signal with results,
-  /// a delegate that is called only once. Each kind has its own C function.
+  /// Whether a delegate is special, that is, has a queue or, in a signal with results, is called
+  /// only once. Each kind has its own C function.
   enum kind : bool { ordinary, special };
 
   /// The function that the library calls.
@@ -75,7 +75,7 @@ class calls {
       }
     } else if constexpr (is == special) {
       // If several threads are about to call the delegate, only the thread that removes it makes
-      // the call. It may remove an equal delegate instead.
+      // the call. The delegate that it removes may be an equal one.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

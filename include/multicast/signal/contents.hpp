@@ -29,8 +29,9 @@ class contents : public removals<R, Args...> {
   ///
   /// @return The number.
   ///
-  /// Cost:      like multicast_count(). While this signal, or one in 256 other signals, has
-  ///            delegates that track objects, like multicast_prune().
+  /// Cost:      like multicast_count(). While this signal, or another signal with the same hash
+  ///            (one in 256), has delegates that track objects, the cost is like that of
+  ///            multicast_prune().
   /// @since 1.0
   size_t size() const {
     const multicast target = target_.get();
@@ -50,7 +51,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @return The flag. Store it next to the signal and test it as a bool.
   ///
-  /// Errors:    like the first add. Without exceptions, the flag is then never set.
+  /// Errors:    fails like the first add. Without exceptions, the flag is then never set.
   /// Cost:      like multicast_listener_flag(). The first call also creates the multicast, like the
   ///            first add.
   /// @since 1.1
@@ -95,7 +96,7 @@ class contents : public removals<R, Args...> {
   /// @return The number of registrations passed.
   ///
   /// Errors:    exceptions that the function throws, which end the enumeration.
-  /// Reentry:   the function may call anything, and destroy this object.
+  /// Reentry:   the function may call anything, and may destroy this object.
   /// Cost:      like multicast_enumerate().
   /// @since 1.1
   template <typename F>
@@ -113,7 +114,7 @@ class contents : public removals<R, Args...> {
   ///
   /// Threads:   like multicast_describe().
   /// Errors:    std::bad_alloc.
-  /// Cost:      like multicast_describe(), plus the string.
+  /// Cost:      like multicast_describe(), plus the cost of building the string.
   /// @since 1.1
   std::string describe() const {
     const multicast target = target_.get();

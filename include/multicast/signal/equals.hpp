@@ -38,7 +38,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// Whether `F` is a function object with data whose `==` finds equal delegates.
+  /// Whether `F` is a function object with data and an `==`, which finds equal delegates.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
@@ -138,8 +138,8 @@ class equals : public additions<R, Args...> {
     return function == base::template call<Access, base::ordinary> ||
            function == base::template call<Access, base::special>;
   }
-  /// Whether a delegate's context is an object that equals `wanted`. The context is such an object
-  /// if the delegate's function calls objects of class `F`.
+  /// Whether a delegate's context is an object that equals `wanted`. The context is an object of
+  /// class `F` only if the delegate's function is the one that calls such objects.
   template <typename F>
   static bool is_equal_object(const multicast_delegate &delegate, const F &wanted) {
     using extended = detail::extended<F>;

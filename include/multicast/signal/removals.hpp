@@ -34,11 +34,11 @@ class removals : public equals<R, Args...> {
   /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for their running calls on other threads. Calls of an object may be running
-  ///            while `==` compares it.
+  /// Threads:   waits for the delegates' running calls on other threads. While `==` compares an
+  ///            object, calls to it may be running.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      like multicast_remove_every(). If objects are compared, O(delegates), and for each
-  ///            removed delegate, like registration::remove().
+  /// Cost:      like multicast_remove_every(). If objects are compared, O(delegates), plus the cost
+  ///            of registration::remove() for each delegate removed.
   /// @since 1.1
   template <typename F>
   removal remove(const F &delegate) {
@@ -61,9 +61,9 @@ class removals : public equals<R, Args...> {
   ///                  method may also be the first argument.
   /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      like multicast_remove_every(), plus a short lock.
+  /// Cost:      like multicast_remove_every(), plus a briefly held lock.
   /// @since 1.1
   template <typename Object, typename F,
             std::enable_if_t<!std::is_member_function_pointer_v<std::decay_t<Object>>, int> = 0>
@@ -76,16 +76,16 @@ class removals : public equals<R, Args...> {
   removal remove(Method Class::*method, Object &&object) {
     return remove(std::forward<Object>(object), method);
   }
-  /// Removes every registration of a method, with any object, that was made by add(object, method)
-  /// or add_extended(object, method).
+  /// Removes every registration that was made by add(object, method) or add_extended(object,
+  /// method) with this method and any object.
   ///
   /// @param method  The method.
   /// @return The number of removed delegates, and the status of multicast_remove_context().
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
-  /// Cost:      O(delegates with objects, of all signals), under a lock; for each of them with this
-  ///            method, like multicast_remove_every().
+  /// Cost:      O(delegates with objects, in all signals) under a lock, plus the cost of
+  ///            multicast_remove_every() for each of these delegates that has this method.
   /// @since 1.1
   template <typename Class, typename Method,
             std::enable_if_t<std::is_function_v<Method>, int> = 0>
@@ -109,7 +109,7 @@ class removals : public equals<R, Args...> {
   /// @param object  The object or a pointer to it.
   /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every().
   /// @since 1.1
@@ -130,8 +130,8 @@ class removals : public equals<R, Args...> {
   /// @param object  The object or pointer, of the same type as the argument of add().
   /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for their running calls on other threads.
-  /// Cost:      O(delegates), and for each removed delegate, like registration::remove().
+  /// Threads:   waits for the delegates' running calls on other threads.
+  /// Cost:      O(delegates), plus the cost of registration::remove() for each delegate removed.
   /// @since 1.1
   template <typename Object>
   size_t remove_object(Object &&object) {
@@ -152,7 +152,7 @@ class removals : public equals<R, Args...> {
   ///
   /// @return The number of removed delegates.
   ///
-  /// Threads:   waits for their running calls on other threads.
+  /// Threads:   waits for the delegates' running calls on other threads.
   /// Cost:      like multicast_remove_all().
   /// @since 1.0
   size_t clear() {
@@ -166,8 +166,8 @@ class removals : public equals<R, Args...> {
 
  private:
   /// Removes every delegate that is equal to an element of `equal`. Each call to
-  /// multicast_remove_many_within() removes one delegate per element, and each element occurs twice
-  /// in the array, so the loop ends when a call removes fewer than two.
+  /// multicast_remove_many_within() removes one delegate per element. Each element occurs twice in
+  /// the array, so the loop ends when a call removes fewer than two delegates.
   template <size_t count>
   removal remove_all(const multicast_delegate (&equal)[count]) {
     const multicast target = target_.get();

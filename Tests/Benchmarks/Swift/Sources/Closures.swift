@@ -17,7 +17,7 @@ final class ClosureArray: Contender {
 }
 
 /// Uses one stream for each delegate. A single task adds all events and then takes them out, so it
-/// never waits. Separate tasks would cost more.
+/// never waits. With separate tasks, the streams would be slower.
 final class Streams: Contender {
   static let name = "AsyncStream, put in and taken out"
 

@@ -10,8 +10,8 @@ final class Counter: Listener, @unchecked Sendable {
   func hear(_ number: Int) { count &+= number }
 }
 
-/// A way to call many delegates. Unless the contender's name says "strong", it does not keep the
-/// delegates alive.
+/// A way to call many delegates. It does not keep the delegates alive, unless its name contains
+/// "strong".
 protocol Contender: AnyObject, SendableMetatype {
   static var name: String { get }
   init()

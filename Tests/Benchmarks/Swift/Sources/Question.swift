@@ -63,8 +63,8 @@ struct Question {
     return Double(after - before) / 100
   }
 
-  /// Measures ten removals at positions spread over the list. The additions in between are not
-  /// measured.
+  /// Measures ten removals at positions spread over the list. The adds between these removals are
+  /// not measured.
   private static func remove(_ type: any Contender.Type, _ time: Duration) async -> Double {
     let counters = (0..<100).map { _ in Counter() }
     let contender = type.init()
@@ -107,7 +107,7 @@ struct Question {
   private static func memory(_ type: any Contender.Type) async -> Double {
     let counters = (0..<1000).map { _ in Counter() }
     let contender = type.init()
-    // Memory that is allocated only once, at first use, is not counted, but spare capacity is.
+    // Memory that is allocated only once, at first use, is not counted; spare capacity is counted.
     let first = Counter()
     contender.add(first)
     await contender.invoke(times: 1)

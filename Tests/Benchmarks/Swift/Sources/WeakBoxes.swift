@@ -5,7 +5,7 @@ private final class Box {
   init(_ object: AnyObject) { self.object = object }
 }
 
-/// Each invocation removes the empty boxes, and casts an array of all objects in one step.
+/// Each invocation removes the empty boxes, and then casts the array of all objects in one step.
 final class CompactedBoxes: Contender {
   static let name = "array of weak boxes, compacted by each call"
   private var boxes: [Box] = []

@@ -1,5 +1,5 @@
 /// Each node refers weakly to a delegate, and strongly to the next node. `add` removes an older
-/// node of the same delegate and walks to the end. A call removes empty nodes.
+/// node of the same delegate and walks to the end. An invocation removes empty nodes.
 final class WeakList: Contender {
   static let name = "linked list of weak references"
 
