@@ -71,7 +71,7 @@ multicast_status TRANSPORT(get_stats)(const multicast_transport *transport,
 typedef void function_of_name(void *context, const TRANSPORT(question) *question, uint32_t event,
                               const void *payload, size_t size);
 
-/* Implements `answer` of the engine. */
+/* The engine's function `answer`. */
 static void call_answerer(const answerer *a, uint64_t handle, uint32_t event, span payload,
                           origin from) {
   const TRANSPORT(question) question = {handle, from.peer, from.number};

@@ -1,4 +1,4 @@
-/* The functions of the files that use `client.h`. */
+/* Declares the functions of the files that use `client.h`. */
 
 #ifndef MULTICAST_TRANSPORTS_TRANSPORT_H
 #define MULTICAST_TRANSPORTS_TRANSPORT_H
@@ -8,7 +8,7 @@
 /* ---- Connecting: connect.c ------------------------------------------------------------------- */
 
 /* Creates a client and starts its thread. The thread may call the program's functions before
- * client_connect() returns. `copy` is memory for a copy of the options. */
+ * client_connect() returns. `copy` points to memory for a copy of the options. */
 multicast_status client_connect(const engine *e, const void *options, void *copy,
                                 multicast_transport *out);
 
@@ -20,7 +20,8 @@ multicast_transport client_transport(client *c);
 
 /* ---- Publishing: publishing.c ---------------------------------------------------------------- */
 
-/* The `publish` function of engines whose thread sends. Appends a publication to the outbox. */
+/* The `publish` function of engines that send on the client's thread. Appends a publication to the
+ * outbox. */
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
 /* Called under the lock. Returns MULTICAST_OK if a payload of this size may be appended now. */
 multicast_status client_check(const client *c, size_t size);
@@ -50,8 +51,8 @@ uint64_t deadline_of(uint64_t timeout_ns); /* returns a time on the clock of now
  * lock while it waits. */
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline));
-/* Calls `fill` for `stats` under the client's lock, and copies the `size` bytes of `stats` to
- * `out`. */
+/* Lets `fill` fill in `stats` under the client's lock, and then copies `stats`, which is `size`
+ * bytes long, to `out`. */
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats));
 
@@ -64,7 +65,7 @@ multicast_status client_answer(const multicast_transport *transport, const char 
                                void (*release)(void *context));
 multicast_status client_reply(uint64_t transport, origin to, const void *payload, size_t size);
 /* Called on the thread that delivers messages, without the lock. Returns a negative status if no
- * function answers the name. */
+ * function answers questions about the name. */
 int64_t client_be_asked(client *c, const char *name, uint32_t event, span payload, origin from);
 
 /* ---- Asking questions: asking.c -------------------------------------------------------------- */

@@ -1,5 +1,6 @@
-/* The shared memory of a peer contains a header, which is called the board, and a ring. Only this
- * peer can write to it. Other peers map it read-only, and validate all data that they read. */
+/* The shared memory of a peer consists of a header, which is called the board, and a ring. Only the
+ * peer itself can write to its shared memory. Other peers map it read-only, and validate all data
+ * that they read. */
 
 #ifndef MULTICAST_LOCAL_BOARD_H
 #define MULTICAST_LOCAL_BOARD_H
@@ -93,7 +94,7 @@ enum {
   COUNT_BIT = 1                    /* free in `counted`, since positions are multiples of 8 */
 };
 
-/* Creates memory that only this process can write to. Returns the descriptor of its file, or a
+/* Creates memory that only this process can write to. Returns the memory's file descriptor, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
 /* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file

@@ -21,10 +21,10 @@ void peer_tell(local_client *c, peer *p);
 /* Receives and processes a peer's messages. Returns false if the connection has ended or the peer
  * has violated the protocol (`is_false`). */
 bool peer_hear(local_client *c, peer *p);
-/* If a name has changed, moves its topic to the end of the list of topics. The topics in this list
- * are announced to the peers. */
+/* Moves the topic of each changed name to the end of the list of topics, which are announced to the
+ * peers in this order. */
 void peers_note_names(local_client *c);
-/* Removes those topics from the list that need not be announced to any peer. */
+/* Removes topics from the list if they need not be announced to any peer. */
 void peers_forget_names(local_client *c);
 
 #endif

@@ -29,7 +29,7 @@ enum {
   /* The time for which the thread reads rings before it polls the sockets. */
   READING_NS = 1000000,
   /* The time for which the thread polls the rings after the last entry before it sleeps. Waking a
-   * thread on another processor takes about as long, so polling at most doubles the cost. */
+   * thread on another processor takes about the same time, so polling at most doubles the cost. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -146,10 +146,11 @@ static void remove_peer(local_client *c, peer *p) {
 }
 
 /* Returns whether a process has connected but has not sent its hello. Such a process must be
- * disconnected after HELLO_NS. Otherwise it would occupy a place forever. The hello may have
- * arrived while this thread was in an observer, so is_silent() reads the socket first. If the
+ * disconnected after HELLO_NS, because otherwise it could occupy a place forever. The hello may
+ * have arrived while this thread was in an observer, so is_silent() reads the socket first. If the
  * process is a real peer that has been stopped for that long, it will find its connection closed
- * and reconnect in reach_again(). Its arrival has not been reported to the program yet. */
+ * and reconnect in reach_again(). The program notices nothing of this, because the peer's arrival
+ * has not been reported to it yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -201,7 +202,8 @@ static void heed_event(local_client *c, const struct epoll_event *event) {
     accept_peers(c);
   } else if (!p->has_ended) {
     if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
-    /* Without EPOLLIN, there are no more messages, or the socket is not watched for messages. */
+    /* Without EPOLLIN, there are no more messages, or the socket is not being watched for
+     * messages. */
     else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
     if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
   }

@@ -17,7 +17,7 @@ enum {
   ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 2 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
-/* The bit in `special` for a byte below 64. */
+/* The bit that represents a byte below 64 in `special`. */
 #define CODING_BIT(byte) ((uint64_t)1 << (byte))
 
 typedef struct coding {

@@ -1,4 +1,5 @@
-/* Stores the names that have or once had observers, and the changes to report to the broker. */
+/* Stores the names that have or once had observers, and the changes that the broker does not know
+ * yet. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
