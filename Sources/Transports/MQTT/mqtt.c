@@ -95,8 +95,8 @@ static bool is_retained(const client *base, const char *name, uint32_t event) {
   return o->retains != NULL && o->retains(o->context, name, event);
 }
 
-/* The topic does not contain the number of the question, because add_properties() adds the number
- * as a property. */
+/* The topic does not contain the question's number, because add_properties() sends the number as a
+ * property. */
 static size_t write_return(const client *base, char *topic, origin to) {
   return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
                           to.peer);
@@ -150,8 +150,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
     snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
-  /* mosquitto_new() makes the process ignore SIGPIPE. This is not necessary, because the client's
-   * thread blocks the signal, so restore the previous action. */
+  /* mosquitto_new() makes the process ignore SIGPIPE. The library does not need this, because the
+   * client's thread blocks the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   errno = 0;
   c->mosquitto = mosquitto_new(used, o->session_expiry_s == 0, c);
@@ -205,7 +205,7 @@ static const engine transport_engine = {
 
 /* Called under the lock. Returns whether all publications up to a ticket and all changes of names
  * have been sent and acknowledged. The publications in `sending` and in the outbox are in order, so
- * it suffices to check the first ones. */
+ * it suffices to check the first one of each. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
   return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&

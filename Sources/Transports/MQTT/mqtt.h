@@ -66,7 +66,7 @@ enum {
   /* The largest number of messages that the broker sends before it waits for acknowledgements. */
   RECEIVING_MAX = 100,
   SUBSCRIBING_MAX = 64,
-  /* The largest number of packets that the thread reads or sends without a pause. */
+  /* The largest number of packets that the thread reads or sends in a row. */
   AT_ONCE_MAX = 32,
   /* The thread also stops reading when this many bytes have arrived. */
   ARRIVED_MAX = 65536,

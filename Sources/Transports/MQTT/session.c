@@ -60,8 +60,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Counts a message as ignored because its name has no observers. In case the broker has kept a
- * session with a subscription to this name, schedules an unsubscription. */
+/* Counts a message as ignored because its name has no observers. Also schedules an unsubscription,
+ * because the broker may have kept a session that is subscribed to this name. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -111,8 +111,9 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. If it has none and the time `is_over`, counts
- * the message as ignored. Returns whether the message was delivered or ignored. */
+/* Delivers a message if its name has an observer now. If the name has none and `is_over` says that
+ * the waiting time has passed, counts the message as ignored. Returns whether the message was
+ * delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -164,8 +165,8 @@ static uint64_t read_number(const mosquitto_property *all) {
   return coding_read_id(&at, &number) ? number : 0;
 }
 
-/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form
- * that this library can answer. */
+/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form of
+ * this library's return addresses. */
 static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   const size_t size = strlen(c->base.return_address) - ID_SIZE;
   origin from = {0, read_number(all)};
@@ -218,7 +219,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   const message_kind kind = message_read(bytes, payload.size);
   (void)mosquitto;
   /* libmosquitto acknowledges each message with a separate packet. If more messages are waiting to
-   * be read, hold these packets back, so that they are sent together. */
+   * be read, hold the acknowledgements back, so that they are sent together. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
   if (kind == MESSAGE_OURS) {
     if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {
@@ -475,8 +476,8 @@ static void change_all(const mqtt_client *c, names *all) {
   }
 }
 
-/* Called when a connection has been established. Schedules the subscription of all names. If the
- * broker has kept the session, also schedules the unsubscription of names without observers. */
+/* Called when a connection has been established. Schedules subscriptions to all names. If the
+ * broker has kept the session, also schedules unsubscriptions from names without observers. */
 static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
@@ -657,8 +658,9 @@ static const char *end_reason(const mqtt_client *c) {
   return mosquitto_strerror(c->end_code);
 }
 
-/* Called under the lock, with QoS 0, for which libmosquitto discards the publications that it has
- * not written. Counts them as dropped. Keeps questions, because they have QoS 1. */
+/* Called under the lock when a connection with QoS 0 has ended. libmosquitto then discards the
+ * publications that it has not written, so this counts them as dropped. Keeps questions, because
+ * they have QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
@@ -700,7 +702,8 @@ static void tell_refusals(mqtt_client *c) {
   c->refusal_count = c->refused_count = 0;
 }
 
-/* Shuts down the socket, and reads until libmosquitto detects its end and closes it. */
+/* Shuts down the socket, and reads until libmosquitto detects the end of the connection and closes
+ * the socket. */
 static void close_connection(mqtt_client *c) {
   int code = c->end_code, tries;
   for (tries = 0; tries < 1000 && mosquitto_socket(c->mosquitto) >= 0; ++tries) {
@@ -750,9 +753,9 @@ static bool run_connection(mqtt_client *c) {
 /* ---- The thread ------------------------------------------------------------------------------ */
 
 /* Disconnects. If the program has not set a client id, no other client can continue the session, so
- * this ends the session. Otherwise it unsubscribes from the return address of this client, because
- * the next client will have another one. A lock is not needed, because the client is stopping and
- * its names no longer change. */
+ * this function ends the session. Otherwise the next client with this id will use a different
+ * return address, so this function unsubscribes from the current one. A lock is not needed, because
+ * the client is stopping and its names no longer change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

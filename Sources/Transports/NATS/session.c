@@ -22,8 +22,8 @@ enum {
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* The number of messages that the thread delivers before it polls the connection. libnats reads
-   * up to 32 KB each time. If 32 KB could contain more messages than this, the list would keep
-   * growing. */
+   * up to 32 KB each time. If 32 KB could contain more messages than this, the list of messages
+   * could keep growing. */
   DELIVERIES = 1024,
   /* The thread stops reading while libnats has more unprocessed messages than this. */
   HANDING_MAX = 1024,
@@ -69,7 +69,7 @@ static void receive(const route *r, const char *event_text, natsMsg *message, sp
   client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
 }
 
-/* Returns whether to deliver a message of this name that has arrived through the subscription to
+/* Returns whether to deliver a message with this name that has arrived through the subscription to
  * all names. The server sends a message once for each subscription that matches. If the name has
  * its own subscription, only the copy that arrives through that subscription is delivered. */
 static bool is_wanted_by_prefix(nats_client *c, const char *text) {
@@ -106,8 +106,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
   /* Wait until libnats has finished reading. wait_for_work() holds the gate during that time. A
-   * relaxed load suffices, because the gate protects no data. A stale value only costs an
-   * additional wake-up or the locking of a free mutex. */
+   * relaxed load suffices, because the gate protects no data. A stale value costs no more than an
+   * additional wake-up or locking an uncontended mutex. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
@@ -133,8 +133,8 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * To do this, libnats takes the locks of the subscriptions. This cannot cause a deadlock, because
- * libnats takes no other lock while it holds them. */
+ * libnats takes the locks of the subscriptions to return this number. This cannot cause a deadlock,
+ * because libnats takes no other lock while it holds a subscription's lock. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
@@ -518,9 +518,9 @@ static void check_silence(nats_client *c) {
     c->end_reason = "the server does not answer";
     return;
   }
-  /* libnats has no other function that sends a PING. This function waits for the answer, which no
-   * thread reads within this millisecond, so the result is a timeout. Any other result means that
-   * there was no memory and the PING was not sent. */
+  /* libnats has no other function that sends a PING. natsConnection_FlushTimeout() also waits for
+   * the answer, but no thread reads the answer within this millisecond, so the result is a timeout.
+   * Any other result means that there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
