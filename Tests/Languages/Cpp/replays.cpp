@@ -1,5 +1,5 @@
-// Tests signals that replay. Checks the arguments that they buffer, and that each delegate receives
-// each invocation once.
+// Tests signals that replay. Checks that the buffered arguments are correct, and that each delegate
+// receives each invocation once.
 #include <pthread.h>
 #include <sys/mman.h>
 

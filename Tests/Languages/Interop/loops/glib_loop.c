@@ -4,9 +4,8 @@
  * which may be called on any thread.
  *
  * Before and after each poll(), GLib asks a GSource whether it is ready. The source then asks the
- * queue whether calls are queued, so that it needs no separate state that could become wrong.
- * `wake` could also call g_idle_add(), but this would allocate memory each time.
- * */
+ * queue whether calls are queued, so it needs no separate state, which could be out of date. `wake`
+ * could also call g_idle_add(), but this would allocate memory each time. */
 
 #include "worker.h"
 
@@ -79,7 +78,7 @@ int main(void) {
   g_source_unref(source);
   /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* Therefore the objects that `wake` uses may be freed now. */
+  /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);
   g_main_context_unref(context);
   return worker_finish(&program.worker, "GLib");

@@ -3,10 +3,10 @@
  * With libuv, the queue's `wake` calls uv_async_send(), which is the only function of a loop that
  * any thread may call.
  *
- * libuv may combine several uv_async_send() into one callback. No call is lost, because the queue
- * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
- * few calls, and the loop's timers and sockets get their turn in between.
- * */
+ * libuv may combine several calls to uv_async_send() into one callback. A callback makes only a few
+ * of the queued calls, so that the loop's timers and sockets get their turn in between. The
+ * remaining calls are not forgotten, because the queue calls `wake` again if a run leaves calls in
+ * the queue. */
 
 #include "worker.h"
 
@@ -33,7 +33,8 @@ static void on_wake(uv_async_t *async) {
 
   /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
   must(multicast_queue_destroy(program->queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* Therefore the handle may be closed now. It is the last handle, so uv_run() returns. */
+  /* No `wake` can run any more, so the handle may be closed now. It is the last handle, so uv_run()
+   * returns. */
   uv_close((uv_handle_t *)async, NULL);
 }
 

@@ -4,7 +4,7 @@
  * used, because other threads must not call any function of a loop.
  *
  * The descriptor is readable exactly while calls are queued, and sd-event checks it in each
- * iteration. Therefore a run may leave calls in the queue.
+ * iteration, so a run may leave calls in the queue.
  */
 
 #include "worker.h"

@@ -1,4 +1,4 @@
-"""The part of blinker's interface that blinker's tests use, implemented with multicast."""
+"""Implements the part of blinker's interface that blinker's tests use, with multicast."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""The part of pyee's interface that pyee's tests use, implemented with multicast."""
+"""Implements the part of pyee's interface that pyee's tests use, with multicast."""
 
 from collections import OrderedDict, defaultdict
 

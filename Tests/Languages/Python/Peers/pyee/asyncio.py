@@ -1,4 +1,4 @@
-"""pyee's emitter for asyncio, implemented with multicast."""
+"""Implements pyee's emitter for asyncio, with multicast."""
 
 import asyncio
 
