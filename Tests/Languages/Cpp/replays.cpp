@@ -190,7 +190,7 @@ TEST_CASE("views and texts are kept as strings") {
   CHECK(got == "a view that is long enough for the heaptext3");
 }
 
-// ---- Data on the stack of an invocation, which a copy does not contain ----------------------
+// ---- Data on an invocation's stack, which a copy does not contain ---------------------------
 
 TEST_CASE("a replay does not look at the stack of its invocation") {
   const handled exceptions;

@@ -112,7 +112,7 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
   CHECK_TEXT(here.gone_name, "there");
 }
 
-/* ---- Publishers that are killed -------------------------------------------------------------- */
+/* ---- Killed publishers ----------------------------------------------------------------------- */
 
 /* A process publishes numbers until it is killed. It stores each number in `begun` before it
  * publishes the number, and in `accepted` when the publication has been accepted. The struct is in
@@ -133,8 +133,8 @@ static void publish_until_killed(int port, numbers *n, multicast_overflow overfl
   }
 }
 
-/* Two peers observe the numbers. Each must receive all accepted numbers, and may receive one more
- * number, which was being published during the kill. */
+/* Two peers observe the numbers. Each peer must receive all accepted numbers, and may also receive
+ * the number that was being published during the kill. */
 TEST(what_a_killed_process_has_published_arrives) {
 #ifdef IS_WITHOUT_THREADS_IN_CHILDREN
   static const int rounds = 1; /* later children would be forked by a process with threads */
@@ -211,7 +211,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* If all peers are killed, their remaining files do not disturb later peers. */
+/* If all peers are killed, the files that they leave behind do not affect later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -345,7 +345,7 @@ TEST(umask_locks_nobody_out) {
 
 #endif
 
-/* The path of the socket is longer than the system allows in the address of a socket. */
+/* The socket's path is longer than the system allows in a socket address. */
 TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   char folder[200], group[101];
   SCOPED peer here, there;

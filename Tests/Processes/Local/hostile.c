@@ -22,7 +22,7 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* A wrong packet. A stranger sends it instead of its hello, or after its hello. */
+/* A wrong packet, which a stranger sends instead of its hello or after its hello. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
@@ -289,7 +289,7 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
   expect_no_peer(b, "1-1", SOCK_DGRAM);
 }
 
-/* ---- Heads that are too far away ------------------------------------------------------------- */
+/* ---- Heads that are too far ahead ------------------------------------------------------------ */
 
 /* The victim skips all entries, because they are for other peers. The head is further ahead than
  * the size of the ring, so without a check the victim would read the ring again and again. */

@@ -117,7 +117,8 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* The publisher leaves before the thread of `busy` has noticed that the publisher joined. */
+/* The publisher leaves the group before the thread of `busy` has noticed that the publisher
+ * joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -183,7 +184,7 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
 }
 
 /* The observer is registered when the peers know each other's names. Of the earlier publications,
- * it receives only the retained values. */
+ * this observer receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;

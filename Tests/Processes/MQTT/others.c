@@ -108,8 +108,8 @@ static void expect_retained(uint32_t protocol) {
   broker_delete(&b);
 }
 
-/* A publisher receives its own retained value only if its messages do not say which transport has
- * sent them. */
+/* A publisher receives its own retained value only if its messages contain no header that
+ * identifies their sender. */
 static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
   broker b;
   peer here, there;
@@ -348,7 +348,8 @@ TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* A broker that acknowledges a subscription only after the name has been unsubscribed. */
+/* A broker that acknowledges a subscription only after the client has unsubscribed from the
+ * name. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
@@ -757,8 +758,8 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
   server_end(&s);
 }
 
-/* An earlier process with the same client identifier has answered the name. This process does not
- * answer the name, so it must unsubscribe from the name's questions. */
+/* An earlier process with the same client identifier has answered questions about the name. This
+ * process does not, so it must unsubscribe from such questions. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};
@@ -781,8 +782,8 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   }
 }
 
-/* Each process uses a different topic for its answers. The broker's session must not accumulate
- * subscriptions to these topics. */
+/* Each process receives its answers through a different topic. The broker's session must not
+ * accumulate subscriptions to these topics. */
 TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\nsys_interval 1") {
   for (int i = 0; i < 3; ++i) {
     SCOPED peer p;

@@ -1,5 +1,5 @@
-/* Tests observers of prefixes. If there is such an observer, the transport subscribes to all names
- * in addition to single names. */
+/* Tests observers of prefixes. If a prefix has an observer, the transport subscribes to all names
+ * in addition to the individual names. */
 
 #include "../Transports/Harness/prefixes.h"
 

@@ -84,7 +84,7 @@ TEST_OF_BROKER(names_are_subscribed_again, NULL) {
     CHECK_OK(there.transport.subscribe(there.transport.context, name));
   }
   peer_flush(&there);
-  /* Unsubscribe half of the names while there is no connection. */
+  /* Unsubscribe from half of the names while there is no connection. */
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(there.lost) == 1);
   for (int i = 0; i < NAMES; i += 2) {

@@ -63,7 +63,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Finds out where the code of the library or program that contains the function is mapped. */
+/* Finds the address range of the library or program that contains the function. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];

@@ -101,7 +101,7 @@ TEST(nobody_answers_is_told_at_once) {
   broker_delete(&b);
 }
 
-/* ---- Threads that may send requests ---------------------------------------------------------- */
+/* ---- Threads that may ask questions ---------------------------------------------------------- */
 
 FUNCTION(ask_here, asking *a) {
   a->result = ask(a->p, &a->t, "q", "inside", ten_seconds);

@@ -119,8 +119,8 @@ build_fault_tests() {
 }
 
 # Builds all tests with the same objects, which count executed lines in the folder `counts`.
-# Existing objects are not rebuilt, so that their counts continue. The objects of the common code
-# are built once for all transports.
+# Existing objects are not rebuilt, so that their counts keep accumulating. The objects of the
+# common code are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"

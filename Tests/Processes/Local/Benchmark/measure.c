@@ -2,8 +2,8 @@
  *
  *   benchmark PORT_OF_MQTT PORT_OF_NATS ROUNDS SHARE
  *
- * Each round measures all libraries, one after the other, and prints a line for each. All numbers
- * of messages are divided by SHARE, so that tests can run a short benchmark. */
+ * Each round measures all libraries, one after the other, and prints a line for each. All message
+ * counts are divided by SHARE, so that tests can run a short benchmark. */
 
 #include "entrants.h"
 
@@ -26,7 +26,7 @@ typedef struct counter {
 } counter;
 static counter *counters;
 
-/* Called for each arriving message. Expects each message once and in order. */
+/* Called for each arriving message. Checks that each message arrives once and in order. */
 static void take(client *c, const void *payload, size_t size) {
   int *count = &counters[c->number].count, number;
   if (size != c->size) fail("a message of another size");

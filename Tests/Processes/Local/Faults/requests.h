@@ -30,7 +30,8 @@ enum {
 
 /* In these tests, a new peer must send its hello within this number of milliseconds. */
 #define HELLO_MS 1000
-/* In these tests, a peer may observe or answer this number of names. */
+/* In these tests, a peer may have observers or answer questions for at most this number of
+ * names. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */

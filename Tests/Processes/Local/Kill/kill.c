@@ -57,8 +57,8 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Fails if a process has ended without being killed. In that case the process has printed the
- * reason. */
+/* Fails if a process has ended without being killed. In that case the process itself has already
+ * printed the reason. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -199,8 +199,8 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-/* Kills the process of a place. `time` is the current time. If it is 0, the other processes do not
- * record how long it took until the kill was reported to them. */
+/* Kills the process of a place. `time` is the current time. If `time` is 0, the other processes do
+ * not record how long it takes until the kill is reported to them. */
 static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
   STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
@@ -344,8 +344,8 @@ static int signal_of(int status) {
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Starts a traced process, and kills it when it stops after `stop` earlier stops. Returns false if
- * the process ends before that. */
+/* Starts a traced process, and kills it at the stop that follows `stop` earlier stops. Returns
+ * false if the process ends before that. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -379,7 +379,7 @@ static pid_t go_to_signal(pid_t process) {
   return 0;
 }
 
-/* Starts a traced process and kills it when it has executed this number of instructions of a
+/* Starts a traced process, and kills it when it has executed the given number of instructions of a
  * publication. Returns false if the publication has already returned. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);

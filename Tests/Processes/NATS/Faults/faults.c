@@ -66,7 +66,7 @@ TEST(connect_with_what_is_wrong_for_libnats_says_so) {
   CHECK_EQ(p.releases, 1);
 }
 
-/* ---- On the threads of the transport and of libnats ------------------------------------------ */
+/* ---- On the threads of the transport and libnats --------------------------------------------- */
 
 static void expect_to_go_on_twice(int kind, int granted) {
   refuse_with(NATS_NO_MEMORY);

@@ -135,7 +135,8 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """Draws a row for each library, with the median of its rounds, and each round as a small mark."""
+    """Draws a row for each library, which shows the median of the rounds, and each round as a small
+    mark."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):

@@ -33,11 +33,12 @@ void end_transport(peer *p, belongings before);
 
 /* ---- Expectations ---------------------------------------------------------------------------- */
 
-/* Connects repeatedly, and refuses `refused` consecutive requests of each call. In the first call
- * these start at the first request, and in each later call they start one request later. */
+/* Connects repeatedly, and refuses `refused` consecutive requests each time. The refusals start at
+ * the first request in the first attempt, and one request later in each further attempt. */
 void expect_no_connection(int refused);
 
-/* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of this kind is refused. */
+/* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of the given kind is
+ * refused. */
 void expect_no_start(int kind);
 
 /* go_on() makes two peers publish to each other until both have received messages. It refuses
@@ -50,8 +51,8 @@ typedef struct outcome {
 } outcome;
 outcome go_on(int kind, int granted, int refused, bool *was_made);
 
-/* Refuses a system request of the thread that sends a question. Expects that the connection and the
- * question end, and that the next question is answered. */
+/* Makes the system refuse a request of a transport's thread when a question is sent. Expects that
+ * the connection and the question end, and that the next question is answered. */
 void expect_question_lost(int kind, int granted);
 
 /* Like go_on(), but expects that one request was refused. */

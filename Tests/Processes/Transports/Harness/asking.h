@@ -42,10 +42,10 @@ void note_release_of_responder(void *context);
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Makes a peer answer a name, and waits until the other peers know about it. */
+/* Makes a peer answer questions about a name, and waits until the other peers know that it does. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until the peer knows this number of other peers and they know the peer's names. */
+/* Waits until the peer knows `others` other peers, and these peers know its names. */
 void peer_meet(peer *p, int others);
 
 /* Starts two or three peers, and waits until they know each other. */
@@ -62,7 +62,7 @@ typedef struct late_reply {
 
 pthread_t start_reply(late_reply *r);
 
-/* A thread that asks a question to `q` and waits until the question has ended. */
+/* A thread that asks a question about `q` and waits until the question has ended. */
 typedef struct asking {
   peer *p;
   multicast_status result;

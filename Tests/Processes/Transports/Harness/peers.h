@@ -35,7 +35,7 @@ typedef struct peer {
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* Records the change and returns true if it concerns another peer. */
+/* Records the change and returns true if the change concerns another peer. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
@@ -58,8 +58,8 @@ transport_options peer_create(peer *p);
 /* Connects, and waits until the broker has accepted the connection. */
 void peer_connect(peer *p, const transport_options *options);
 
-/* Connect with the options of peer_options() and the fields that `more` sets, if it is not NULL.
- * peer_begin does not wait for the connection. */
+/* Connect with the options of peer_options(). If `more` is not NULL, the fields that it sets
+ * override these options. peer_begin does not wait for the connection. */
 void peer_connect_with(peer *p, int port, const transport_options *more);
 void peer_begin(peer *p, int port, const transport_options *more);
 void peer_release(peer *p);
