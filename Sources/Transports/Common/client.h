@@ -1,5 +1,5 @@
 /* The base of every engine's client. A client has one thread, which owns the connection. Other
- * threads pass messages to it through lists. */
+ * threads pass messages to the client's thread through lists. */
 
 #ifndef MULTICAST_TRANSPORTS_CLIENT_H
 #define MULTICAST_TRANSPORTS_CLIENT_H
@@ -45,10 +45,10 @@ typedef struct engine {
   void (*refuse)(client *c, origin to, multicast_status why);
   /* Sends an answer. Called on any thread. */
   multicast_status (*reply)(client *c, origin to, span payload);
-  /* `ask` sends a question, and `next` waits for its next answer. Both are called on any thread
-   * under the lock, and may release it while they wait. If `ask` returns NULL, `*status` is the
-   * reason. If `next` returns NULL, there are no more answers, and `*status` is the result of the
-   * whole question. */
+  /* `ask` sends a question, and `next` waits for the question's next answer. Both functions are
+   * called on any thread under the lock, and may release the lock while they wait. If `ask` returns
+   * NULL, `*status` is the reason. If `next` returns NULL, there are no more answers, and `*status`
+   * is the result of the whole question. */
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
   void (*forget)(client *c, inquiry *i); /* frees the inquiry */
@@ -148,8 +148,8 @@ bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* These functions are called under the lock. They cover names with observers, names with answerers,
- * and prefixes. */
+/* These functions are called under the lock. The names are those in all three tables: names with
+ * observers, names with answerers, and prefixes. */
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }

@@ -15,8 +15,8 @@ typedef struct place {
   size_t next_vacant; /* 0 at the end */
 } place;
 
-/* Written under process_lock(), and read without it. A function called while its transport is being
- * released finds either the client or NULL. Pages of the table that are never used occupy no
+/* Written under process_lock(), and read without the lock. A function called while its transport is
+ * being released finds either the client or NULL. Pages of the table that are never used occupy no
  * memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;
@@ -76,8 +76,8 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* In the child of a fork, this fails without acquiring a reference, because the release of the
- * transport frees the client there regardless of references. */
+/* In the child of a fork, clients_find() fails without acquiring a reference, because in the child,
+ * releasing the transport frees the client regardless of references. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;

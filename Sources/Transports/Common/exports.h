@@ -1,6 +1,6 @@
-/* The exported functions of a library. They differ between the libraries only in their names. One
- * file of each library defines TRANSPORT(name), which adds the library's prefix to a name, and then
- * includes this header. */
+/* The exported functions of a library. These functions differ between the libraries only in their
+ * names. One file of each library defines TRANSPORT(name), which adds the library's prefix to a
+ * name, and then includes this header. */
 
 #ifndef MULTICAST_TRANSPORTS_EXPORTS_H
 #define MULTICAST_TRANSPORTS_EXPORTS_H

@@ -42,16 +42,16 @@ static void close_socket(const local_client *c, int socket) {
   close(socket);
 }
 
-/* Stores the socket of a peer, so that a child process can close it in fork(). A stored socket must
- * be removed before this process closes it. Otherwise the child could close another file with the
- * same descriptor. */
+/* Stores the socket of a peer, so that a child process can close it in fork(). The stored socket
+ * must be removed before this process closes the socket. Otherwise the child could close another
+ * file with the same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
-/* Called under the lock. Assigns a place to a peer. For this peer, the client's ring begins at the
- * current head. If the peer joined the group earlier than this client, publications are kept for it
- * until it has announced its names, which may take a long time if the peer's thread is in an
+/* Called under the lock. Assigns a place to a peer. For the new peer, the client's ring begins at
+ * the current head. If the peer joined the group earlier than this client, publications are kept
+ * for it until it has announced its names, which may take a long time if the peer's thread is in an
  * observer. Publications need not be kept for a peer that joined later, because that peer can call
  * flush to wait until this client knows its names. */
 static bool take_place(local_client *c, peer *p) {
@@ -112,7 +112,7 @@ bool peer_reconnect(local_client *c, peer *p) {
 }
 
 /* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise the peer has
- * announced its names, so this removes it only from each topic's `offered_to`. */
+ * announced its names, so leave_topics() removes the peer only from each topic's `offered_to`. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -212,8 +212,9 @@ void peers_note_names(local_client *c) {
 }
 
 /* Removes topics without observers from the list once they have been announced to all peers,
- * because they need not be announced to later peers. Because this visits the whole list, it does
- * nothing until the list has changed more often than it contained topics after the last visit. */
+ * because they need not be announced to later peers. This function visits the whole list, so it
+ * does nothing until the number of changes exceeds the number of topics that the last visit left in
+ * the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -244,8 +245,8 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* Announces the name of the topic `untold`. Skips a name that has changed again, because it will be
- * added to the list again. If the name were announced twice, the peer would send the name's
+/* Announces the name of the topic `untold`. Skips a name that has changed again, because its topic
+ * will be added to the list again. If the name were announced twice, the peer would send the name's
  * retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
@@ -403,9 +404,9 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Called under the lock when the peer has announced all its names. From then on, only publications
- * of these names are written for the peer. Returns false if the ring has no room for the names'
- * retained values now. */
+/* Called under the lock when the peer has announced all its names. From now on, only publications
+ * of the announced names are written for the peer. Returns false if the ring has no room for the
+ * names' retained values now. */
 static bool get_to_know(local_client *c, peer *p) {
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;

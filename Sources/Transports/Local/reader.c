@@ -38,8 +38,8 @@ static uint64_t oldest_of(const peer *p) {
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
- * entries for this process before `oldest`, and `seen` is the number of them that have been read or
- * counted as lost. The difference cannot be greater than the number of entries that fit between
+ * entries for this process before `oldest`, and `seen` is how many of these entries have been read
+ * or counted as lost. The difference cannot be greater than the number of entries that fit between
  * `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these values.
  * The caller must then try again soon, because the peer does not wake this process if the peer's
  * next entry is for other peers. */
@@ -150,8 +150,8 @@ static bool was_unknown(peer *p) {
   return p->position < p->known_from;
 }
 
-/* Returns whether the first announcement of names to the peer included this name or prefix. If the
- * peer has ended, returns whether the name has observers now. Called under the lock. */
+/* Returns whether the first announcement of names to the peer included the name or prefix `known`.
+ * If the peer has ended, returns whether the name has observers now. Called under the lock. */
 static bool was_told(const peer *p, const known_name *known) {
   const topic *t;
   if (known == NULL || !known->is_wanted) return false;
@@ -162,8 +162,8 @@ static bool was_told(const peer *p, const known_name *known) {
 /* Returns whether to deliver a publication that the peer wrote before it knew the names of this
  * process. Such a publication is delivered if the first announcement of names included its name or
  * a prefix of its name. If the name is announced later, the peer sends the retained values of the
- * name as usual. A peer that has ended cannot do so, so its publication is delivered if the name
- * has observers now. */
+ * name as usual. A peer that has ended cannot send retained values, so its publication is delivered
+ * if the name has observers now. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;

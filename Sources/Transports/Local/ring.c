@@ -150,8 +150,8 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
 
 /* Wakes a sleeping reader once per sleep. The reader stores that it is asleep, executes a fence,
  * and then reads the heads (go_to_sleep() in session.c). This function stores the head, executes a
- * fence, and then reads whether the reader is asleep. At least one of the two therefore sees the
- * other's store.
+ * fence, and then reads whether the reader is asleep. At least one of the two threads therefore
+ * sees the other thread's store.
  *
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
  * memory for a message, the reader finds the entry when it wakes up after a second. */
@@ -226,8 +226,8 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
 
 /* The readers of a publication, including peers that have not announced their names. Before the
  * first publication of a name, the peers in `to_be_offered` are sent the retained values of the
- * name, so that they receive each value once and in order. This struct is valid only while the lock
- * is held. */
+ * name, so that these peers receive each value once and in order. This struct is valid only while
+ * the lock is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;

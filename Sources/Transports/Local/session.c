@@ -149,8 +149,8 @@ static void remove_peer(local_client *c, peer *p) {
  * disconnected after HELLO_NS, because otherwise it could occupy a place forever. The hello may
  * have arrived while this thread was in an observer, so is_silent() reads the socket first. If the
  * process is a real peer that has been stopped for that long, it will find its connection closed
- * and reconnect in reach_again(). The program notices nothing of this, because the peer's arrival
- * has not been reported to it yet. */
+ * and reconnect in reach_again(). The program notices nothing, because the arrival of the peer has
+ * not been reported yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -233,7 +233,7 @@ static int time_to_sleep(const local_client *c) {
   return timeout;
 }
 
-/* Sleeps until a peer or another thread wakes this thread or the timeout expires. */
+/* Sleeps until a peer or another thread wakes this thread or until the timeout expires. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
   struct epoll_event events[EVENTS_MAX];
@@ -276,7 +276,8 @@ static void leave(local_client *c) {
   group_leave(&c->group, c->options.directory, c->options.group);
 }
 
-/* Adds the eventfd and the listening socket to epoll. The eventfd may already have been added. */
+/* Adds the eventfd and the listening socket to epoll. An earlier attempt to join may already have
+ * added the eventfd. */
 static bool watch(const local_client *c) {
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
   if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)
@@ -303,8 +304,8 @@ static bool join(local_client *c) {
 }
 
 /* Reports that the client is connected when all earlier members have announced their names. If some
- * of them do not respond, waits only for PATIENCE_NS, because publications stay in the ring for
- * them. */
+ * members do not respond, waits only for PATIENCE_NS, because publications for these members stay
+ * in the ring. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

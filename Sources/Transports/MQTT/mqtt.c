@@ -25,8 +25,8 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts how often it has been initialized. This library initializes it once per
- * process and never cleans it up. */
+/* libmosquitto counts how often it has been initialized. This library initializes libmosquitto once
+ * per process and never cleans it up. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -162,9 +162,9 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* This limits the number of messages that are repeated after a lost connection. With QoS 2 there
-   * is no limit, because mosquitto 2.0 would exceed it and libmosquitto would then close the
-   * connection. */
+  /* The limit applies to the number of messages that are repeated after a lost connection. With QoS
+   * 2 there is no limit, because mosquitto 2.0 would exceed the limit and libmosquitto would then
+   * close the connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
   if (o->user != NULL) {

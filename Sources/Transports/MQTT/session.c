@@ -1,6 +1,6 @@
 /* The client's thread, which connects, subscribes, sends, receives and delivers. Only this thread
- * calls libmosquitto. It calls the program's functions without the lock, and never inside a
- * callback of libmosquitto, which holds its own locks during callbacks. */
+ * calls libmosquitto. The thread calls the program's functions without the lock, and never inside a
+ * callback of libmosquitto, because libmosquitto holds its own locks during callbacks. */
 
 #include "mqtt.h"
 
@@ -80,8 +80,8 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 /* ---- Messages without observers -------------------------------------------------------------- */
 
 /* Messages of a persistent session may arrive before the program has attached the transport and
- * registered observers. They are therefore stored until one second after the first use of the
- * transport. */
+ * registered observers. Such messages are therefore stored until one second after the first use of
+ * the transport. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -243,7 +243,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Called under the lock. Removes a publication from the list of publications in flight. Returns
- * false if it was not in the list. */
+ * false if the publication was not in the list. */
 static bool remove_sending(mqtt_client *c, uint64_t ticket) {
   int i = 0;
   while (i < c->sending_count && c->sending[i].ticket != ticket) ++i;
@@ -352,7 +352,7 @@ static publication *take_publication(mqtt_client *c, bool *is_last) {
   return p;
 }
 
-/* Sends at most AT_ONCE_MAX publications, so that the thread can also read in between. */
+/* Sends at most AT_ONCE_MAX publications, so that the thread can read before it sends more. */
 static void send_publications(mqtt_client *c) {
   bool is_last = false;
   int count;
@@ -417,7 +417,7 @@ static void forget_name(mqtt_client *c, names *all, known_name *entry) {
 }
 
 /* Sends changes of names to the broker. Does not wait for the broker's answers, which arrive in the
- * same order. */
+ * order of the changes. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
   const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
@@ -459,7 +459,7 @@ static void send_subscriptions(mqtt_client *c) {
       result = mosquitto_unsubscribe(c->mosquitto, NULL, topic);
     }
     if (result != MOSQ_ERR_SUCCESS) {
-      /* End the connection, because the next one sends all subscriptions again. */
+      /* End the connection, because the next connection will send all subscriptions again. */
       c->has_ended = true;
       c->end_code = result;
     }
@@ -526,7 +526,7 @@ void session_set_callbacks(mqtt_client *c) {
   mosquitto_log_callback_set(c->mosquitto, on_log);
 }
 
-/* Reads packets up to a limit, so that the thread can deliver them in between. */
+/* Reads packets up to a limit, so that the thread can deliver messages before it reads more. */
 static void read_packets(mqtt_client *c) {
   int count, most = c->base.is_connected ? AT_ONCE_MAX : 1;
   for (count = 0; count < most; ++count) {
@@ -551,7 +551,7 @@ static void acknowledge_at_once(const mqtt_client *c) {
 }
 
 /* Waits until the socket is ready, there is work to do, or the deadline has passed. Then lets
- * libmosquitto write and read. */
+ * libmosquitto write to and read from the socket. */
 static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   client *base = &c->base;
   uint64_t now = now_ns();
@@ -579,7 +579,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   }
 }
 
-/* Looks up the host and connects, which may block. Returns whether this has succeeded. */
+/* Looks up the host and connects, which may block. Returns whether the attempt has succeeded. */
 static bool begin_connection(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   int result = MOSQ_ERR_SUCCESS, error, socket;

@@ -35,8 +35,8 @@ static bool start(void) {
    * client's threads block the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   /* nats_Open() starts a thread that frees messages, and libnats wakes that thread for almost every
-   * message. The thread inherits this policy, so that it does not preempt the thread that wakes it,
-   * and frees many messages each time. */
+   * message. The new thread inherits the policy SCHED_BATCH, so that it does not preempt the thread
+   * that wakes it, and frees many messages each time. */
   if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
   if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);

@@ -32,7 +32,7 @@ enum {
   REFUSALS_MAX = 1024
 };
 
-/* Consecutive refusals of the server with the same text. */
+/* Consecutive refusals by the server that have the same text. */
 typedef struct refusal {
   struct refusal *next;
   multicast_nats_state state;

@@ -1,5 +1,5 @@
-/* The client's thread runs the event loop of the connection. It connects, subscribes, sends and
- * receives. For each arriving message, libnats calls on_message() on its delivery thread.
+/* The client's thread runs the event loop of the connection. The thread connects, subscribes, sends
+ * and receives. For each arriving message, libnats calls on_message() on its delivery thread.
  * on_message() appends the message to a list, and the client's thread delivers it. The client's
  * lock must not be held while libnats is called, because libnats calls write_changed() under one of
  * its own locks. The only exception is count_pending(). */
@@ -190,7 +190,7 @@ static void end_batch(nats_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Passes a publication to libnats. Returns whether libnats has accepted it. */
+/* Passes a publication to libnats. Returns whether libnats has accepted the publication. */
 static bool hand_over(nats_client *c, const publication *p) {
   const char *payload = publication_message(p);
   char reply[ADDRESS_MAX_SIZE];
@@ -293,7 +293,7 @@ static natsSubscription *subscribe(nats_client *c, route *r) {
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return NULL;
-  /* End the connection, because the next one sends all subscriptions again. */
+  /* End the connection, because the next connection will send all subscriptions again. */
   c->has_ended = true;
   c->end_reason = natsStatus_GetText(status);
   return NULL;
@@ -313,10 +313,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
 
 /* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
  * prefixes, because a name is a single token of a subject. The subscription to all names stays
- * until the connection ends. If it were replaced with subscriptions to single names, some messages
- * would be lost or delivered twice in between, because a client does not know the moment at which a
- * subscription takes effect. For the same reason, subscriptions to single names do not change while
- * this subscription exists. */
+ * until the connection ends. If that subscription were replaced with subscriptions to single names,
+ * some messages would be lost or delivered twice during the replacement, because a client does not
+ * know the moment at which a subscription takes effect. For this reason, subscriptions to single
+ * names do not change either while the subscription to all names exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. If it is equal to the previous refusal, the
- * list is full, or `r` is NULL because there was no memory, counts it as a repetition of the
- * previous refusal instead. */
+/* Called under the lock. Appends a refusal to the list. Counts the refusal as a repetition of the
+ * previous refusal instead if both are equal, if the list is full, or if `r` is NULL because there
+ * was no memory. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -455,10 +455,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
- * number is the number of messages that libnats has read, minus the number of messages that it has
- * passed on. The result must be corrected from time to time, because libnats drops the messages of
- * cancelled subscriptions. */
+/* Returns whether libnats has so many unprocessed messages that the thread should not read. The
+ * number of unprocessed messages is the number of messages that libnats has read, minus the number
+ * of messages that it has passed on. The result must be corrected from time to time, because
+ * libnats drops the messages of cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -532,8 +532,8 @@ static const char *reason_of(natsStatus status) {
   return end == NULL ? text : end + 3;
 }
 
-/* Connects to the first server that accepts the connection. If none does, reports the refusal and
- * returns NULL. */
+/* Connects to the first server that accepts the connection. If all servers refuse, reports the
+ * refusal and returns NULL. */
 static natsConnection *begin_connection(nats_client *c) {
   natsConnection *connection = NULL;
   natsStatus status;
