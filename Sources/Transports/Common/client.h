@@ -148,8 +148,8 @@ bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* These functions are called under the lock. The names are those in all three tables: names with
- * observers, names with answerers, and prefixes. */
+/* These functions are called under the lock, and cover names with observers, names with answerers,
+ * and prefixes. */
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }

@@ -162,9 +162,9 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* The limit applies to the number of messages that are repeated after a lost connection. With QoS
-   * 2 there is no limit, because mosquitto 2.0 would exceed the limit and libmosquitto would then
-   * close the connection. */
+  /* This option limits how many messages are repeated after a lost connection. With QoS 2 no limit
+   * is set, because mosquitto 2.0 would exceed the limit and libmosquitto would then close the
+   * connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
   if (o->user != NULL) {

@@ -27,7 +27,7 @@ struct numbers {
   }
 };
 
-// A combiner that is written like those for Boost.Signals2.
+// A combiner that is written like a combiner for Boost.Signals2.
 struct maximum {
   using result_type = int;
   template <typename Iterator>

@@ -288,7 +288,7 @@ TEST_CASE("many registrations are paused, and resumed in another order") {
     pauses.emplace_back(all.back());
   }
   CHECK(s.invoke() == 0);
-  // 389 and 1000 are coprime, so this resumes each delegate once.
+  // 389 and 1000 are coprime, so the loop resumes each delegate once.
   size_t wrong = 0;
   for (size_t i = 0; i < count; ++i) {
     const size_t next = i * 389 % count;

@@ -104,7 +104,7 @@ TEST_CASE("threads call a delegate so many times, all together") {
   CHECK(s.empty());
 }
 
-// A combiner that is written like those for Boost.Signals2.
+// A combiner that is written like a combiner for Boost.Signals2.
 struct count {
   int limit = 1000;
   template <typename Iterator>

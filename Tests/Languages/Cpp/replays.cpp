@@ -244,8 +244,8 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
   CHECK(handled::count() == 1);
   multicast_delegate delegate = {nullptr, nullptr};
   s.enumerate([&](const multicast_registration &each) { delegate = each.delegate; });
-  // Imitate a payload that was copied from an invalid stack. All its pointers point to the payload
-  // itself.
+  // Imitate a payload that was copied from an invalid stack. All pointers in the payload point to
+  // the payload itself.
   alignas(16) std::array<void *, 16> bytes;
   bytes.fill(bytes.data());
   REQUIRE(late.size > 0);

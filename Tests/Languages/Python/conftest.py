@@ -8,8 +8,8 @@ from multicast import Multicast
 
 
 def made(shared, kind=Multicast, **options):
-    """Creates a multicast or a broadcaster. If `shared`, C code may know its handle, so the C
-    library makes its calls."""
+    """Creates a multicast or a broadcaster. If `shared`, C code may know the object's handle, so
+    the C library makes the object's calls."""
     one = kind(**options)
     if shared:
         assert one.handle

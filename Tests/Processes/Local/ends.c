@@ -75,8 +75,8 @@ TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
 }
 
 /* Only the fastest of several rounds counts, because the machine may be busy. The peers process a
- * new name before each kill, and then sleep. If they noticed a kill only at their next timeout, no
- * round would be fast. */
+ * new name before each kill, and then sleep. If the peers noticed a kill only at their next
+ * timeout, no round would be fast. */
 TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
   SCOPED peer here;
@@ -114,9 +114,9 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
 
 /* ---- Killed publishers ----------------------------------------------------------------------- */
 
-/* A process publishes numbers until it is killed. It stores each number in `begun` before it
- * publishes the number, and in `accepted` when the publication has been accepted. The struct is in
- * shared memory. */
+/* A process publishes numbers until it is killed. The process stores each number in `begun` before
+ * it publishes the number, and in `accepted` when the publication has been accepted. The struct is
+ * in shared memory. */
 typedef struct numbers {
   int may_begin, begun, accepted;
 } numbers;
@@ -307,8 +307,8 @@ TEST(default_folders) {
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 
-/* Runs as a user other than root, with this umask. Two peers meet, and a third peer finds the files
- * of a killed process. */
+/* Runs as a user other than root, with the umask `mask`. Two peers meet, and a third peer finds the
+ * files of a killed process. */
 static void meet_with_umask(void *mask) {
   char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
   peer here, there;
@@ -365,7 +365,7 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
 }
 
 /* The test locks the group, like a process that has been stopped while joining. Other peers cannot
- * join, and must report this and try again. */
+ * join, so they must report the failure and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
   char path[64];

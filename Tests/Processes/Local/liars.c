@@ -194,7 +194,7 @@ static void send_question(stranger *s, uint64_t number) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* Expects that the last entry in the victim's ring is this answer. */
+/* Expects that the last entry in the victim's ring is the given answer. */
 static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multicast_status status) {
   entry r;
   uint64_t got;

@@ -346,7 +346,8 @@ TEST(question_without_room_waits_no_longer_than_its_time) {
   expect_no_room(MULTICAST_OVERFLOW_BLOCK);
 }
 
-/* Fills the ring of a peer with questions. The answering peer is busy and does not read them. */
+/* Fills the ring of a peer with questions. The answering peer is busy and does not read the
+ * questions. */
 static void fill_with_questions(const peer *p, const char *name) {
   static char payload[1001];
   told t = {0};

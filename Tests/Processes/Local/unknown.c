@@ -147,8 +147,8 @@ TEST_OF_STAGE(ring_that_is_full_for_a_peer_in_an_observer_refuses) {
 
 /* ---- Last values ----------------------------------------------------------------------------- */
 
-/* Connects a peer that has retained values before it joins. After joining, it publishes more values
- * before it knows the names of `busy`. */
+/* Connects a peer that has retained values before it joins. After joining, the peer publishes more
+ * values before it knows the names of `busy`. */
 static void connect_with_values(peer *late, const broker *b) {
   CHECK_EQ(chmod(b->folder, 0770), 0);
   peer_begin(late, b->port, &OPTIONS(.retains = retains_k));
@@ -405,8 +405,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* Imitates a publisher that has dropped all its entries. Wakes the reader if it is asleep, although
- * it is usually still polling. */
+/* Imitates a publisher that has dropped all its entries. Wakes the reader if the reader is asleep,
+ * although the reader is usually still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;

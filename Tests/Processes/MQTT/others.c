@@ -255,7 +255,7 @@ TEST(broker_that_sends_noise_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
 }
 
-/* The broker accepts the connection and then sends a wrong packet. These packets are a message
+/* The broker accepts the connection and then sends a wrong packet. The wrong packets are a message
  * whose topic is longer than the message, a response without a request, a topic that is not UTF-8,
  * and an incomplete topic. */
 TEST(broker_that_sends_wrong_packets_is_left) {
@@ -486,7 +486,7 @@ TEST(acknowledgements_may_come_in_any_order) {
 }
 
 /* When a broker ends a connection with a reason, libmosquitto 2.0 unlocks a mutex that is not
- * locked. This is harmless, because only one thread uses the mutex. */
+ * locked. The unlock is harmless, because only one thread uses the mutex. */
 #ifdef __SANITIZE_THREAD__
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "mutex:libmosquitto.so\n"; }
@@ -578,10 +578,10 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* Usually the broker receives 3 segments before the acknowledgements. They contain the CONNECT
-   * packet, the subscription, and all publications. The acknowledgements need 2 segments, because
-   * the first of them is sent immediately, and the others are sent together. On a busy machine
-   * there are some more segments, because the system sends delayed data after 200 ms. */
+  /* Usually the broker receives 3 segments before the acknowledgements. These segments contain the
+   * CONNECT packet, the subscription, and all publications. The acknowledgements need 2 segments,
+   * because the first of them is sent immediately, and the others are sent together. On a busy
+   * machine there are some more segments, because the system sends delayed data after 200 ms. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
@@ -759,7 +759,7 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
 }
 
 /* An earlier process with the same client identifier has answered questions about the name. This
- * process does not, so it must unsubscribe from such questions. */
+ * process does not answer them, so it must unsubscribe from questions about the name. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};

@@ -370,7 +370,7 @@ TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
   gate_open(&busy);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));
   CHECK_EQ(peer_stats(&here).dropped, 1);
-  /* The result is the same if a publication is sent before the question. */
+  /* A question has the same result if a publication is sent before it. */
   CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
   ask(&here, &t, "q", "", 0);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));

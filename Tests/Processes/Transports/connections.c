@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* When the broker ends, it loses the session of `there`. After the restart `there` must reconnect
+/* When the broker ends, the session of `there` is lost. After the restart `there` must reconnect
  * first, so that no publication of `here` is lost. */
 TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
   SCOPED peer here, there;

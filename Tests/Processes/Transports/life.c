@@ -670,7 +670,7 @@ THREAD(connect_with_others, int *ready) {
   peer_release(&p);
 }
 
-/* These are the first transports of the process, so the threads initialize the library at the same
+/* The threads create the first transports of the process, and so initialize the library at the same
  * time. ThreadSanitizer checks that there is no race. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];

@@ -465,8 +465,8 @@ static int answered_of(asker *askers) {
   return count;
 }
 
-/* Each answer must wake only its asker. If each answer woke all askers, every asker would wake up
- * once per answer. */
+/* Each answer must wake only the thread that waits for it. If each answer woke all asking threads,
+ * each thread would wake up once per answer. */
 TEST(answer_wakes_its_asker_alone) {
   static asker askers[ASKERS];
   static pending kept;

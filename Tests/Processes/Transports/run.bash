@@ -158,7 +158,7 @@ run_tests() {
   [ $status -eq 0 ] || exit 1
 }
 
-# block KIND: prints the first code block of this kind in the transport's README.md.
+# block KIND: prints the first code block of kind KIND in the transport's README.md.
 block() {
   awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
     "$root/Sources/Transports/$folder/README.md"

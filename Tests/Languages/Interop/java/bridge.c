@@ -1,5 +1,5 @@
-/* The bridge between Java and libmulticast. It calls functions by name, and implements the C side
- * of delegates in Java.
+/* The bridge between Java and libmulticast. The bridge calls functions by name, and implements the
+ * C side of delegates written in Java.
  *
  * Handles, statuses and addresses are passed as 64-bit integers, which the C compiler puts into the
  * registers where the library expects them. A delegate that is passed by value is replaced with its

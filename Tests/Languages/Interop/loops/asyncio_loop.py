@@ -1,7 +1,7 @@
 """Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
 libmulticast.so.
 
-With a call, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This works with
+With a call, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This call works with
 every asyncio loop. With the descriptor, loop.add_reader() watches the queue's descriptor. The
 invoking thread runs no Python.
 """

@@ -17,7 +17,8 @@ typedef struct {
 } QueueSource;
 
 static gboolean queue_source_check(GSource *source) {
-  /* With the time limit 0, this only returns the number of queued calls and does not wait. */
+  /* With the time limit 0, multicast_queue_wait() returns the number of queued calls and does not
+   * wait. */
   return multicast_queue_wait(((QueueSource *)source)->queue, 0) > 0;
 }
 
@@ -76,7 +77,8 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
+  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+   * afterwards. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);

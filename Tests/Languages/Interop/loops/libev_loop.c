@@ -41,7 +41,7 @@ int main(void) {
   must(program.loop != NULL, "ev_loop_new");
   ev_async_init(&program.async, on_wake);
   program.async.data = &program;
-  /* Start this before creating the queue, because the first `wake` may come immediately. */
+  /* Start the watcher before creating the queue, because the first `wake` may come immediately. */
   ev_async_start(program.loop, &program.async);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -53,7 +53,8 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
+  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+   * afterwards. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);

@@ -3,8 +3,8 @@
 // With Qt, the queue can wake the event loop in two ways.
 //
 // With a call, `wake` posts an event to an object with QMetaObject::invokeMethod() and
-// Qt::QueuedConnection, which any thread may do. This works with every event dispatcher of Qt, on
-// every system.
+// Qt::QueuedConnection, which any thread may do. Such events work with every event dispatcher of
+// Qt, on every system.
 //
 // With the descriptor, QSocketNotifier watches the queue's descriptor. This allocates no memory.
 
@@ -49,10 +49,11 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. This call waits for a running `wake`, and no `wake` begins after it.
+  // The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+  // afterwards.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   // No `wake` can run any more, so the object that `wake` uses may be destroyed now. Qt drops the
-  // events posted to it.
+  // events posted to the object.
   return worker_finish(&runner.worker, "Qt, invokeMethod");
 }
 

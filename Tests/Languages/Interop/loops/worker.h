@@ -52,7 +52,7 @@ static inline bool worker_is_done(const struct worker *worker) {
 
 /* Runs on the worker thread. After each burst, waits until all calls have been made. The queue is
  * then empty, so the first call of the next burst must wake the loop. The other calls in a burst
- * need not wake it. */
+ * need not wake the loop. */
 static inline void *worker_send(void *context) {
   const struct worker *worker = (const struct worker *)context;
   uint32_t number = 0;

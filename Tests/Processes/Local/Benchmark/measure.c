@@ -164,7 +164,7 @@ static void measure_in_child(const entrant *e, const client *c, const figure *f,
 }
 
 /* Measures how long it takes to copy payloads into a ring. Publishing cannot be faster than
- * this. */
+ * copying. */
 static void measure_memcpy(int share) {
   static char from[LARGE_SIZE], ring[RING];
   const int count = at_least_one(8000 / share);

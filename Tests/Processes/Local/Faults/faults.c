@@ -176,7 +176,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
 }
 
 /* A peer does not read another peer's ring before it has announced its own names, because these
- * names decide which entries it must deliver. */
+ * names decide which entries the peer must deliver. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;
@@ -197,7 +197,8 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
 }
 
 /* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
- * transport's thread is in one of the program's functions. The peer must keep its place. */
+ * transport's thread is in one of the program's functions. The peer must keep its place in the
+ * group. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;

@@ -90,7 +90,7 @@ static void observe(peer *p, int i, bool is_observed) {
 }
 
 /* Names without observers are freed in both peers, although a third peer is silent and has not
- * received them. */
+ * received the names. */
 TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   SCOPED peer here, there;
   stranger silent;

@@ -239,7 +239,7 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* The expected number of descriptors, which is their number at the start. */
+/* The expected number of descriptors, which is the number at the start of the test. */
 static int right_descriptors;
 
 /* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
@@ -272,7 +272,7 @@ static void expect_nothing_left(void) {
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
 /* Kills several processes of a place one after the other while another process is stopped. The
- * stopped process meets some of them only after they have ended. */
+ * stopped process meets some of the killed processes only after they have ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
   const pid_t process = the_world->places[stopped].process;
@@ -345,7 +345,7 @@ static int signal_of(int status) {
 }
 
 /* Starts a traced process, and kills it at the stop that follows `stop` earlier stops. Returns
- * false if the process ends before that. */
+ * false if the process ends before that stop. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);

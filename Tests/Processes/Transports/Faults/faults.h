@@ -41,9 +41,9 @@ void expect_no_connection(int refused);
  * refused. */
 void expect_no_start(int kind);
 
-/* go_on() makes two peers publish to each other until both have received messages. It refuses
- * `refused` requests of the transports' threads after the first `granted` requests. It returns the
- * sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
+/* go_on() makes two peers publish to each other until both have received messages. The function
+ * refuses `refused` requests of the transports' threads after the first `granted` requests, returns
+ * the sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
  * refused. */
 typedef struct outcome {
   uint64_t lost, dropped;
@@ -55,7 +55,7 @@ outcome go_on(int kind, int granted, int refused, bool *was_made);
  * the connection and the question end, and that the next question is answered. */
 void expect_question_lost(int kind, int granted);
 
-/* Like go_on(), but expects that one request was refused. */
+/* Like go_on(), but refuses one request, and expects that this request was made. */
 outcome expect_to_go_on(int kind, int granted);
 
 #endif

@@ -29,7 +29,7 @@ static size_t log_length(log *l) {
   return length;
 }
 
-/* Expects that exactly this text has been recorded since the last call. */
+/* Expects that exactly `text` has been recorded since the last call. */
 static void expect_log(log *l, const char *text) {
   EVENTUALLY(log_length(l) >= strlen(text));
   pause_ms(A_WHILE_MS);

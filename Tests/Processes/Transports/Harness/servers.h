@@ -6,7 +6,7 @@
 #include "peers.h"
 
 typedef struct server {
-  /* The data that the server's thread sends. The function `serve` decides how to use these
+  /* The data that the server's thread sends. The function `serve` decides how to use the following
    * fields. */
   const char *bytes, *more;
   size_t size;
