@@ -1,6 +1,6 @@
 #include "transport.h"
 
-/* Tests override this with a lower limit. */
+/* Tests define a lower limit. */
 #ifndef CLIENTS_MAX
 #define CLIENTS_MAX 65535
 #endif

@@ -37,7 +37,8 @@ bool struct_read(void *to, const void *from, size_t size);
  * false if the caller's `struct_size` is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the strings in a struct, stored one after the other. Each string may be a secret. */
+/* Copies of the strings in a struct, stored one after the other. Any of the strings may be a
+ * secret. */
 typedef struct texts {
   char *bytes; /* NULL if there are none */
   size_t size;

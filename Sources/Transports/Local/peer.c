@@ -239,8 +239,8 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
-/* Returns the kind of a name in a message: 0 for a name with observers, 1 for an answered name, and
- * 2 for a prefix. */
+/* Returns the kind of a name in a message: 0 for a name with observers, 1 for a name with an
+ * answerer, and 2 for a prefix. */
 static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }

@@ -544,7 +544,7 @@ static void read_packets(mqtt_client *c) {
 
 /* Disables delayed TCP acknowledgements for the next data. mosquitto sends an answer after the
  * acknowledgement of the question. Nagle's algorithm holds the answer back until TCP has
- * acknowledged the packet before it, which would otherwise take about 40 ms. */
+ * acknowledged the previous packet, which would otherwise take about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);

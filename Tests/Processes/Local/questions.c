@@ -215,8 +215,8 @@ TEST(peer_that_detaches_without_an_answer_is_told) {
   broker_delete(&b);
 }
 
-/* Counts the questions of a process, which answers only questions of one byte. The count is in
- * shared memory. */
+/* Counts the questions that a process receives. The process answers only questions whose payload is
+ * one byte. The count is in shared memory. */
 typedef struct silent {
   int asked;
 } silent;

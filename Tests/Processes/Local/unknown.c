@@ -378,7 +378,7 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
 }
 
 /* Silent connections occupy all places of `here` until they time out. Only then can `here` accept
- * the new peer, and until then the publications of the new peer stay in its ring. */
+ * the new peer, and until then the new peer's publications stay in its own ring. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];

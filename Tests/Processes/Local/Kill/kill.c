@@ -171,9 +171,9 @@ static int count_sockets(const char *begin) {
   return count_files(path, begin);
 }
 
-/* Checks whether the socket file of a killed process remains. A process removes this file before it
- * reports the end. If the system has not closed the socket by then, the file remains until a later
- * process joins or leaves. */
+/* Checks whether the socket file of a killed process remains. A process that notices the kill
+ * removes this file before it reports the kill. If the system has not closed the socket by then,
+ * the file remains until a later process joins or leaves. */
 static void count_socket_of(pid_t process) {
   const place *one = &the_world->places[killed];
   char begin[32];
@@ -242,8 +242,8 @@ static int count_mappings(int p) {
 /* The expected number of descriptors, which is the number at the start of the test. */
 static int right_descriptors;
 
-/* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
- * connection may be open for a moment, so the caller must try repeatedly. */
+/* Returns whether no descriptor, mapping or socket file is left over from processes that have
+ * ended. A folder or a connection may be open for a moment, so the caller must try repeatedly. */
 static bool has_nothing_left(void) {
   if (right_descriptors == 0) right_descriptors = count_descriptors(0);
   for (int p = 0; p < PLACES; ++p) {

@@ -24,7 +24,7 @@ typedef struct told {
 bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
                const void *payload, size_t size);
 
-/* Asks a question with event 7 and a text. */
+/* Asks a question with event 7, whose payload is a text. */
 multicast_status ask(const peer *p, told *t, const char *name, const char *text,
                      uint64_t timeout_ns);
 
@@ -53,7 +53,7 @@ void start_peers(broker *b, peer *here, peer *there, peer *third);
 
 /* ---- On other threads ------------------------------------------------------------------------ */
 
-/* start_reply() starts a thread that waits for a question and sends this reply. */
+/* start_reply() starts a thread that waits for a question and then sends the reply `text`. */
 typedef struct late_reply {
   transport_question question;
   const char *text;
