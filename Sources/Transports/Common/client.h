@@ -115,7 +115,7 @@ struct client {
   blocks blocks; /* pool of memory for publications and arrivals */
   outbox outbox;
   names names;
-  names answered; /* names whose questions are answered here; "" stands for the return address */
+  names answered; /* names with answerers; "" stands for the return address */
   names prefixes; /* prefixes with observers, each with an asterisk before it */
   inquiries inquiries; /* questions asked here */
   flushing *flushing;

@@ -19,7 +19,7 @@ typedef struct asked {
 typedef struct peer_inquiry {
   inquiry base;
   places awaited; /* peers that have not answered yet */
-  places unknown; /* peers that may not answer this name at all; their silence is not reported */
+  places unknown; /* peers that may have no answerer for the name; their silence is not reported */
   bool was_told; /* a result was reported */
   unsigned count;
   asked peers[];

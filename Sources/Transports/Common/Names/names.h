@@ -27,7 +27,7 @@ typedef struct names {
   size_t capacity;
   size_t count;
   size_t wanted;
-  uint64_t changes; /* number of calls of names_want() */
+  uint64_t changes; /* number of calls to names_want() */
   known_name *first_change, *last_change;
 } names;
 

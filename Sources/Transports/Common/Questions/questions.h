@@ -53,7 +53,7 @@ typedef struct inquiry {
   uint64_t number;
   pthread_cond_t changed; /* the asker waits for this */
   multicast_status end;   /* if a broker is used: the result, or MULTICAST_PENDING before the end */
-  told *first, **last;    /* pending calls of `visit`, in order of arrival */
+  told *first, **last;    /* pending calls to `visit`, in order of arrival */
 } inquiry;
 
 /* A hash table of the questions waiting for answers. */

@@ -1,4 +1,4 @@
-"""Implements the part of blinker's interface that blinker's tests use, with multicast."""
+"""Uses multicast to implement the part of blinker's interface that blinker's tests use."""
 
 from contextlib import contextmanager
 

@@ -1,4 +1,4 @@
-"""Implements the part of psygnal's interface that psygnal's core tests use, with multicast."""
+"""Uses multicast to implement the part of psygnal's interface that psygnal's core tests use."""
 
 import functools
 import threading

@@ -1,4 +1,4 @@
-"""Implements the part of pyee's interface that pyee's tests use, with multicast."""
+"""Uses multicast to implement the part of pyee's interface that pyee's tests use."""
 
 from collections import OrderedDict, defaultdict
 

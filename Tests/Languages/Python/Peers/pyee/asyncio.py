@@ -1,4 +1,4 @@
-"""Implements pyee's emitter for asyncio, with multicast."""
+"""Uses multicast to implement pyee's emitter for asyncio."""
 
 import asyncio
 
