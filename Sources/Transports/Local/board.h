@@ -63,8 +63,8 @@ typedef struct board {
 
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
-/* The header of an entry of the ring. The header is followed by the name without a NUL, and by the
- * payload. In questions and answers, the number of the question follows the payload. */
+/* The header of a ring entry, which is followed by the name without a NUL and by the payload. In
+ * questions and answers, the number of the question follows the payload. */
 typedef struct entry {
   uint32_t size; /* of the whole entry; a multiple of 8 */
   uint16_t name_size; /* 0 in an answer */

@@ -79,8 +79,8 @@ static void show_oldest(local_client *c, bool has_counts) {
   __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE); /* order: dropped */
 }
 
-/* Frees at least a sixteenth of the ring each time, if possible, so that readers rarely have to
- * reload the cache line of `oldest`. */
+/* Frees at least a sixteenth of the ring at a time, if possible, so that readers rarely have to
+ * reload the cache line that contains `oldest`. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
   const uint64_t size = c->memory.ring_size, end = c->head + bytes, least = end - size;
   const peer *slowest;
@@ -105,8 +105,9 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Updates the positions of a reader of a new entry. If the reader had no unread entries, sets
- * `begin` to the new entry, so that the reader skips earlier entries for other peers. */
+/* Updates a reader's positions when a new entry has been written for it. If the reader had no
+ * unread entries, sets `begin` to the new entry, so that the reader skips earlier entries for other
+ * peers. */
 static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {

@@ -96,7 +96,7 @@ static void receive_any(nats_client *c, const char *subject, span payload) {
   client_receive(&c->base, is_ours ? name : NULL, event, payload, (origin){0, 0});
 }
 
-/* Called on the delivery thread of libnats, in order of arrival. */
+/* Called on libnats's delivery thread, in order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
   const route *r = closure;
@@ -267,7 +267,7 @@ static route *make_route(nats_client *c, const names *all, const char *name) {
   return r;
 }
 
-/* Called on a thread of libnats, after the last message of a subscription. */
+/* Called on one of libnats's threads, after the last message of a subscription. */
 static void on_complete(void *closure) {
   route *r = closure;
   client_release_elsewhere(r->client);
@@ -420,7 +420,7 @@ static void note_refusal(nats_client *c, refusal *r) {
   ++c->refusal_count;
 }
 
-/* Called on a thread of libnats when the server has refused an operation without closing the
+/* Called on one of libnats's threads when the server has refused an operation without closing the
  * connection. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *closure) {
@@ -441,7 +441,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Called on a thread of libnats, as the last callback of a connection. */
+/* Called on one of libnats's threads, as the last callback of a connection. */
 static void on_closed(natsConnection *connection, void *closure) {
   (void)connection;
   client_release_elsewhere(closure);

@@ -409,7 +409,7 @@ TEST(options_that_are_wrong_are_refused) {
 /* ---- Children -------------------------------------------------------------------------------- */
 
 /* A peer has ended, but a child process still has the peer's socket open. The thread of the other
- * peer must report the end and then sleep, instead of polling the socket again and again. */
+ * peer must report the end and then sleep, instead of polling the socket endlessly. */
 TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   SCOPED peer here, there;
   peer_connect_to(&here, b);
@@ -439,8 +439,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* The late peer has sent its hello, but its thread is busy, so it has not received the hello of one
- * of the other peers. The other peers must not disconnect the late peer. */
+/* The late peer has sent its hello, but has not received the hello of one of the other peers,
+ * because its thread is busy. The other peers must not disconnect the late peer. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;

@@ -26,7 +26,7 @@ static void send_answer(stranger *s, uint64_t number, char text) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* A thread of the stranger, which calls `lie` for each question in the victim's ring. */
+/* The stranger's thread, which calls `lie` for each question in the victim's ring. */
 typedef struct liar {
   scene *c;
   uint64_t at; /* the position up to which it has read */

@@ -1,6 +1,6 @@
-/* Tests that a child of fork() can destroy the broadcaster, whatever instruction the transport's
- * thread was executing. The thread receives messages that replace a buffer, and the process forks
- * at each instruction of the library that the thread executes. */
+/* Tests that a child of fork() can destroy the broadcaster, no matter which instruction the
+ * transport's thread was executing. The thread receives messages that replace a buffer, and the
+ * process forks at each instruction of the library that the thread executes. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -131,7 +131,7 @@ static bool is_settled(void) {
 /* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether the end of each killed process of this place has been reported to all processes
+/* Returns whether each killed process of this place has been reported as ended to all processes
  * that had met it. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
@@ -226,7 +226,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Returns the number of mappings of transports' shared memory in the process of a place. */
+/* Counts the mappings of transports' shared memory in the process that occupies a place. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;

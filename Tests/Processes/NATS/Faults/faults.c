@@ -200,7 +200,7 @@ TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
 }
 
 /* libnats holds the last reference to the client. If the library cannot start another thread for
- * the release, it calls `release` on the thread of libnats. */
+ * the release, it calls `release` on libnats's thread. */
 static void expect_release(int kind) {
   broker b;
   peer here, there;

@@ -1,4 +1,4 @@
-/* Common code of the fault tests of all transports. */
+/* The code that all transports' fault tests share. */
 
 #ifndef TRANSPORTS_FAULTS_H
 #define TRANSPORTS_FAULTS_H
