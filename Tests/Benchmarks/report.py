@@ -124,14 +124,15 @@ def conditions(results):
 def statistics(results):
     count = results["run"]["rounds"] * results["run"]["repetitions"]
     repetitions = f"{count} repetition{'s' * (count > 1)}"
-    return f"The best of {repetitions}; where several threads take part, the median."
+    return (f"The figures are the best of {repetitions} or, where several threads take part, the"
+            f" median.")
 
 
 def place(results):
     machine = results["machine"]
-    kind = "a virtual machine with " if machine["virtual"] else ""
-    return (f"Measured on {machine['date']} on {machine['cpu']}, {kind}{machine['cores']} cores,"
-            f" {machine['kernel']}.")
+    kind = "virtual machine" if machine["virtual"] else "machine"
+    return (f"Measured on {machine['date']} on a {kind} with {machine['cores']} cores"
+            f" ({machine['cpu']}, {machine['kernel']}).")
 
 
 if __name__ == "__main__":

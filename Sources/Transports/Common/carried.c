@@ -1,7 +1,7 @@
 /* Questions that are sent through a broker. A broker reports neither how many clients will answer
- * nor whether they still exist. A question therefore ends in one of these cases: the asker has
- * enough answers, the time is up, the question cannot be sent, the broker reports that nobody
- * receives it, or the connection ends. */
+ * nor whether they still exist. A question therefore ends as soon as one of the following is true:
+ * the asker has enough answers, the time is up, the question cannot be sent, the broker reports
+ * that nobody receives it, or the connection ends. */
 
 #include "transport.h"
 
@@ -119,8 +119,9 @@ static multicast_status wait_until_connected(client *c, const query *q) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Called under the lock for each question. The first question subscribes to the client's return
- * address, and is sent after the subscription. Returns false if there is no memory. */
+/* Called under the lock for each question. The first call subscribes to the client's return
+ * address. The question is not sent before that subscription. Returns false if there is no
+ * memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
 }

@@ -164,7 +164,7 @@ void client_stop(client *c) {
   /* The client's thread may be waiting for room in the queue. This ends the wait. */
   if (c->inbox.id != 0) multicast_destroy(c->inbox);
   pthread_mutex_lock(&c->lock);
-  /* If the client's thread is not away now, it ends soon, because client_go_away() fails from now
+  /* A client's thread that is not away will end soon, because client_go_away() fails from now
    * on. */
   while (!c->is_done && !c->is_away && !pthread_equal(pthread_self(), c->thread))
     pthread_cond_wait(&c->changed, &c->lock);

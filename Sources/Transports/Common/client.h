@@ -1,5 +1,5 @@
 /* The base of every engine's client. A client has one thread, which owns the connection. Other
- * threads pass messages to it through lists. */
+ * threads pass messages to the client's thread through lists. */
 
 #ifndef MULTICAST_TRANSPORTS_CLIENT_H
 #define MULTICAST_TRANSPORTS_CLIENT_H
@@ -30,25 +30,25 @@ typedef struct engine {
   uint32_t default_payload, largest_payload;
   size_t most_names; /* limit of names with observers or answers; 0 for no limit */
   bool has_prefixes; /* the engine supports observers of prefixes */
-  /* Sets defaults in the options, and converts them to settings. Returns false if an option is not
-   * valid. */
+  /* Replaces unset options with their defaults, and converts the options to settings. Returns false
+   * if an option is not valid. */
   bool (*settle)(void *options, settings *s);
   bool (*start)(void); /* called once per process; returns false if the engine cannot be used */
   /* Copies the options, and creates all resources of the engine's client except its thread. */
   multicast_status (*prepare)(client *c, const void *options);
   /* Publishes a notification. Called on any thread, with a valid name and payload size. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
-  /* Calls the program's function that answers a name. Called on the thread that delivers messages,
-   * without the lock. */
+  /* Calls the program's function that answers a question. Called on the thread that delivers
+   * messages, without the lock. */
   void (*answer)(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
   /* Tells the asker that there will be no answer. Called like `answer`. May be NULL. */
   void (*refuse)(client *c, origin to, multicast_status why);
   /* Sends an answer. Called on any thread. */
   multicast_status (*reply)(client *c, origin to, span payload);
-  /* `ask` sends a question, and `next` waits for its next answer. Both are called on any thread
-   * under the lock, and may release it while they wait. If `ask` returns NULL, `*status` is the
-   * reason. If `next` returns NULL, there are no more answers, and `*status` is the result of the
-   * whole question. */
+  /* `ask` sends a question, and `next` waits for the question's next answer. Both functions are
+   * called on any thread under the lock, and may release the lock while they wait. If `ask` returns
+   * NULL, `*status` is the reason. If `next` returns NULL, there are no more answers, and `*status`
+   * is the result of the whole question. */
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
   void (*forget)(client *c, inquiry *i); /* frees the inquiry */
@@ -64,7 +64,8 @@ typedef struct engine {
    * reconnect immediately, without backoff. */
   bool (*run)(client *c);
   void (*end)(client *c); /* called on the thread, when it ends */
-  /* Called in the child inside fork(), whatever the client's thread was doing. May be NULL. */
+  /* Called in the child inside fork(), regardless of what the client's thread was doing. May be
+   * NULL. */
   void (*in_child)(client *c);
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
@@ -91,8 +92,8 @@ struct client {
   uint64_t handle;   /* the context of the transport */
   uint64_t id;       /* random; identifies this client for others */
   char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
-  /* The transport's function. It identifies transports of this library, because a transport of
-   * another library may have an equal context. */
+  /* The transport's function `publish`, by which this library recognizes its own transports. The
+   * context does not suffice, because another library's transport may have an equal context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
@@ -114,7 +115,7 @@ struct client {
   blocks blocks; /* pool of memory for publications and arrivals */
   outbox outbox;
   names names;
-  names answered; /* names whose questions are answered here; "" stands for the return address */
+  names answered; /* names with answerers; "" stands for the return address */
   names prefixes; /* prefixes with observers, each with an asterisk before it */
   inquiries inquiries; /* questions asked here */
   flushing *flushing;
@@ -147,20 +148,20 @@ bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* These functions are called under the lock. They apply to names with observers, answered names
+/* These functions are called under the lock, and cover names with observers, names with answerers,
  * and prefixes. */
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }
-/* Returns a table with changes not yet reported to the broker, or NULL if there is none. */
+/* Returns a table with changes that the broker does not know yet, or NULL if there is none. */
 static inline names *client_changed(client *c) {
   if (c->names.first_change != NULL) return &c->names;
   if (c->answered.first_change != NULL) return &c->answered;
   return c->prefixes.first_change != NULL ? &c->prefixes : NULL;
 }
-/* Calls names_want(), unless there are too many names. */
+/* Calls names_want(), unless that would exceed the limit on names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
-/* Writes the subscription of a name. Returns its size. */
+/* Writes the address pattern with which to subscribe to a name. Returns its size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -172,7 +173,7 @@ void client_wake(client *c); /* called under the lock */
  * or the timeout expires. Called under the lock, which it releases. */
 void client_poll(client *c, struct pollfd *socket, bool has_work, int timeout_ms);
 
-/* Frees the pool of memory for messages. Called when there is no traffic. */
+/* Frees the pooled memory for messages. Called when there is no traffic. */
 void client_free_blocks(client *c);
 
 /* Waits until `changed` is signalled. Called under the lock. Returns false if the deadline has
@@ -192,8 +193,8 @@ void client_come_back(client *c);
  * thread, because the client and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
-/* Counts `count` accepted publications as dropped, beginning with the one whose ticket is `first`.
- * Called under the lock. */
+/* Counts `count` accepted publications as dropped, starting at the ticket `first`. Called under the
+ * lock. */
 void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
 /* Reports a state to the program by calling the function `changed` in the options. */

@@ -1,22 +1,22 @@
 #include "transport.h"
 
-/* Tests override this with a lower limit. */
+/* Tests define a lower limit. */
 #ifndef CLIENTS_MAX
 #define CLIENTS_MAX 65535
 #endif
 enum { INDEX_BITS = 16 };
 
-/* The context of a transport is a handle. It combines the index of its client's place with that
- * place's generation, so that the handle of a released transport does not match a newer client in
- * the same place. */
+/* The context of a transport is a handle, which combines the index of the client's place in the
+ * table with the generation of the place. The handle of a released transport therefore does not
+ * match a newer client in the same place. */
 typedef struct place {
   client *client; /* NULL if the place is vacant */
   uint64_t uses;  /* the generation */
   size_t next_vacant; /* 0 at the end */
 } place;
 
-/* Written under process_lock(), and read without it. A function called while its transport is being
- * released finds either the client or NULL. Unused pages use no
+/* Written under process_lock(), and read without the lock. A function called while its transport is
+ * being released finds either the client or NULL. Pages of the table that are never used occupy no
  * memory. */
 static place places[CLIENTS_MAX + 1]; /* 0 is not used */
 static size_t last_place, vacant;
@@ -76,8 +76,8 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* Acquires no reference in the child of a fork, where the thread that releases the transport frees
- * the client. */
+/* In the child of a fork, clients_find() fails without acquiring a reference, because in the child,
+ * releasing the transport frees the client regardless of references. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;
@@ -105,7 +105,7 @@ uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < INT64_MAX - now ? now + timeout_ns : INT64_MAX;
 }
 
-/* Called under the lock. `wait` releases it while it waits. */
+/* Called under the lock, which `wait` releases while it waits. */
 static multicast_status wait_for_flush(client *c, uint64_t deadline,
                                        multicast_status (*wait)(client *c, uint64_t deadline)) {
   flushing f = {c->flushing, c->outbox.tickets, false}, **at = &c->flushing;

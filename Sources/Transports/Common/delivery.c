@@ -70,13 +70,13 @@ static bool deliver_one(client *c, arrival *a) {
   result = deliver(c, a);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(c);
-  /* A read-modify-write is not needed, because without an inbox only this thread delivers. */
+  /* An atomic increment is not needed, because without an inbox only this thread delivers. */
   else __atomic_store_n(&c->delivered, c->delivered + 1, __ATOMIC_RELAXED);
   return true;
 }
 
-/* Removes the whole list and marks the thread as away. Removing the messages one by one would take
- * the lock for each of them, which would cost more than the delivery. */
+/* Removes the whole list and marks the thread as away. Removing the messages one by one would mean
+ * locking once per message, which would cost more than the delivery itself. */
 static arrivals take(client *c) {
   arrivals all;
   pthread_mutex_lock(&c->lock);

@@ -1,6 +1,6 @@
-/* The exported functions of a library. They differ between the libraries only in their names. One
- * file of each library defines TRANSPORT(name), which adds the library's prefix to a name, and then
- * includes this header. */
+/* The exported functions of a library. These functions differ between the libraries only in their
+ * names. One file of each library defines TRANSPORT(name), which adds the library's prefix to a
+ * name, and then includes this header. */
 
 #ifndef MULTICAST_TRANSPORTS_EXPORTS_H
 #define MULTICAST_TRANSPORTS_EXPORTS_H
@@ -71,7 +71,7 @@ multicast_status TRANSPORT(get_stats)(const multicast_transport *transport,
 typedef void function_of_name(void *context, const TRANSPORT(question) *question, uint32_t event,
                               const void *payload, size_t size);
 
-/* Implements `answer` of the engine. */
+/* The engine's function `answer`. */
 static void call_answerer(const answerer *a, uint64_t handle, uint32_t event, span payload,
                           origin from) {
   const TRANSPORT(question) question = {handle, from.peer, from.number};

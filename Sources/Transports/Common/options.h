@@ -34,10 +34,11 @@ multicast_status settings_complete(settings *s, uint32_t default_payload, uint32
  * false if `struct_size` is wrong or the caller has set fields of a later version. */
 bool struct_read(void *to, const void *from, size_t size);
 /* Copies `size` bytes to a caller's struct, and fills the rest of the struct with zeros. Returns
- * false if the `struct_size` of that struct is wrong. */
+ * false if the caller's `struct_size` is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the strings in a struct, stored one after the other. Each string may be a secret. */
+/* Copies of the strings in a struct, stored one after the other. Any of the strings may be a
+ * secret. */
 typedef struct texts {
   char *bytes; /* NULL if there are none */
   size_t size;

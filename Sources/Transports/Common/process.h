@@ -28,7 +28,7 @@ void process_lock(void);
 void process_unlock(void);
 
 /* Blocks all signals in this thread, and in threads that it starts, so that the program's threads
- * handle them. Does not block signals for faults of the thread itself, such as SIGSEGV. */
+ * handle them. Does not block signals that the thread's own faults cause, such as SIGSEGV. */
 void process_block_signals(sigset_t *before);
 /* Starts a detached thread with all signals blocked. Returns an errno. */
 int process_start_thread(pthread_t *thread, void *(*body)(void *), void *argument);

@@ -64,8 +64,8 @@ static void unsubscribe(void *context, const char *name) {
   else if (name_size(name) > 0) want(c, &c->names, name, false);
 }
 
-/* The parent's threads and their calls do not exist in a child, so their references are removed.
- * Only the references of the transport and the inbox remain. */
+/* The parent's threads do not exist in a child, so the references that those threads and their
+ * calls held are removed. Only the references of the transport and the inbox remain. */
 static void release_in_child(client *c) {
   __atomic_store_n(&c->references, c->inbox.id != 0 ? 2 : 1, __ATOMIC_RELAXED);
   if (c->inbox.id != 0) multicast_destroy(c->inbox);

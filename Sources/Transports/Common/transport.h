@@ -1,4 +1,4 @@
-/* The functions of the files that use `client.h`. */
+/* Declares the functions of the files that use `client.h`. */
 
 #ifndef MULTICAST_TRANSPORTS_TRANSPORT_H
 #define MULTICAST_TRANSPORTS_TRANSPORT_H
@@ -8,7 +8,7 @@
 /* ---- Connecting: connect.c ------------------------------------------------------------------- */
 
 /* Creates a client and starts its thread. The thread may call the program's functions before
- * client_connect() returns. `copy` is memory for a copy of the options. */
+ * client_connect() returns. `copy` points to memory for a copy of the options. */
 multicast_status client_connect(const engine *e, const void *options, void *copy,
                                 multicast_transport *out);
 
@@ -20,9 +20,10 @@ multicast_transport client_transport(client *c);
 
 /* ---- Publishing: publishing.c ---------------------------------------------------------------- */
 
-/* The `publish` function of engines whose thread sends. Appends a publication to the outbox. */
+/* The `publish` function of engines that send on the client's thread. Appends a publication to the
+ * outbox. */
 multicast_status client_publish(client *c, const char *name, uint32_t event, span payload);
-/* Called under the lock. Returns MULTICAST_OK if a payload of this size may be appended now. */
+/* Called under the lock. Returns MULTICAST_OK if a payload of `size` bytes may be appended now. */
 multicast_status client_check(const client *c, size_t size);
 /* Adds the header to a draft and appends it to the outbox. */
 multicast_status client_send(client *c, draft *d);
@@ -34,8 +35,8 @@ void clients_in_child(void); /* called in the child, inside fork() */
 void clients_remove(client *c);
 /* Finds a client and removes it from the table, atomically. Returns NULL if there is none. */
 client *clients_take(const void *context);
-/* Finds a client, or returns NULL. The functions of a transport can call this without a lock,
- * because the client stays in the table until the transport has been released. */
+/* Finds a client, or returns NULL. The functions of a transport can call clients_at() without a
+ * lock, because the client stays in the table until the transport has been released. */
 client *clients_at(const void *context);
 
 /* Finds the client of a context, and acquires a reference for the caller. */
@@ -50,8 +51,8 @@ uint64_t deadline_of(uint64_t timeout_ns); /* returns a time on the clock of now
  * lock while it waits. */
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline));
-/* Calls `fill` for `stats` under the client's lock, and copies the `size` bytes of `stats` to
- * `out`. */
+/* Lets `fill` fill in `stats` under the client's lock, and then copies `stats`, which is `size`
+ * bytes long, to `out`. */
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats));
 
@@ -64,7 +65,7 @@ multicast_status client_answer(const multicast_transport *transport, const char 
                                void (*release)(void *context));
 multicast_status client_reply(uint64_t transport, origin to, const void *payload, size_t size);
 /* Called on the thread that delivers messages, without the lock. Returns a negative status if no
- * function answers the name. */
+ * function answers questions about the name. */
 int64_t client_be_asked(client *c, const char *name, uint32_t event, span payload, origin from);
 
 /* ---- Asking questions: asking.c -------------------------------------------------------------- */
@@ -82,13 +83,13 @@ void carried_forget(client *c, inquiry *i);
 
 /* Called on any thread when an answer has arrived. Ignores the answer if the question has ended. */
 void carried_answered(client *c, uint64_t number, span payload);
-/* Called under the lock when no more answers can arrive. Ends the question if it has not ended
- * yet. */
+/* Called under the lock when no more answers can arrive. Ends the question unless the question has
+ * already ended. */
 void carried_end(client *c, uint64_t number, multicast_status why);
 /* Called under the lock when the connection has ended. Ends all questions. */
 void carried_end_all(client *c);
 /* Called under the lock. Returns whether the next publication may be sent. A question must wait
- * until all changes of names have been sent, because they include the subscription to the
+ * until all changes of names have been sent, because one of the changes is the subscription to the
  * answers. */
 bool carried_may_send(client *c);
 /* Called under the lock. Removes and returns the next publication of the outbox, and drops
@@ -102,8 +103,8 @@ publication *carried_take(client *c);
 /* Called on any thread. Counts a message and, if `name` is not NULL, appends it to the list.
  * Returns whether the message will be delivered. */
 bool client_receive(client *c, const char *name, uint32_t event, span payload, origin from);
-/* Called on the client's thread. Delivers up to `most` messages. If there is an inbox, queues them
- * for its delegate instead. */
+/* Called on the client's thread. Delivers up to `most` messages. If there is an inbox, queues the
+ * messages for the inbox's delegate instead. */
 void client_deliver(client *c, size_t most);
 /* Creates the inbox if the options contain a queue. */
 multicast_status client_create_inbox(client *c);

@@ -5,8 +5,8 @@
 #include "../Common/transport.h"
 #include "ring.h"
 
-/* Called under the lock. Returns the peer that has asked, or NULL if it no longer exists. Also
- * checks `is_met`, because the number comes from the program and may be wrong. */
+/* Called under the lock. Returns the peer that asked the question, or NULL if that peer no longer
+ * exists. Also checks `is_met`, because the number comes from the program and may be wrong. */
 static peer *asker(const local_client *c, uint64_t number) {
   peer *p = c->peers;
   while (p != NULL && (p->number != number || !p->is_met || p->is_over)) p = p->next;

@@ -10,7 +10,7 @@
 void answer_refuse(client *base, origin to, multicast_status why);
 multicast_status answer_reply(client *base, origin to, span payload);
 
-/* Returns whether an answer of a peer may contain this status. */
+/* Returns whether a peer's answer may contain `status`. */
 static inline bool is_status_of_answer(uint32_t status) {
   const multicast_status s = (multicast_status)status;
   return s == MULTICAST_OK || s == MULTICAST_ERROR_STATE || s == MULTICAST_ERROR_OUT_OF_MEMORY;

@@ -1,5 +1,6 @@
-/* The shared memory of a peer contains a header, which is called the board, and a ring. Only this
- * peer can write to it. Other peers map it read-only, and validate all data that they read. */
+/* The shared memory of a peer consists of a header, which is called the board, and a ring. Only the
+ * peer itself can write to its shared memory. Other peers map it read-only, and validate all data
+ * that they read. */
 
 #ifndef MULTICAST_LOCAL_BOARD_H
 #define MULTICAST_LOCAL_BOARD_H
@@ -62,7 +63,7 @@ typedef struct board {
 
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
-/* The header of an entry of the ring. The name without a NUL and the payload follow it. In
+/* The header of a ring entry, which is followed by the name without a NUL and by the payload. In
  * questions and answers, the number of the question follows the payload. */
 typedef struct entry {
   uint32_t size; /* of the whole entry; a multiple of 8 */
@@ -93,7 +94,7 @@ enum {
   COUNT_BIT = 1                    /* free in `counted`, since positions are multiples of 8 */
 };
 
-/* Creates memory that only this process can write to. Returns the descriptor of its file, or a
+/* Creates memory that only this process can write to. Returns the memory's file descriptor, or a
  * negative errno. */
 int memory_create(memory *m, uint64_t ring_size);
 /* Maps the memory of another process read-only. Returns 0 or an errno. EINVAL means that the file

@@ -19,8 +19,8 @@ enum {
   OPTIONS_SIZE = 120, /* in version 1.1 */
   STATS_SIZE = 128,
   RING_DEFAULT = 1 << 23,
-  /* The largest payload is half the ring's size minus this number of bytes, which leaves room for
-   * the entry's header and name. */
+  /* The largest payload is ENTRY_REST bytes smaller than half the ring, which leaves room for the
+   * entry's header and name. */
   ENTRY_REST = 1024,
   PAYLOAD_MAX = RING_MOST / 2
 };
@@ -85,7 +85,7 @@ static void free_client(client *base) {
 }
 
 /* Closes the sockets in a child. Otherwise peers could not detect that the parent was killed, and
- * new members of the group would wait for it. */
+ * new members of the group would wait for the parent. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;

@@ -1,7 +1,7 @@
-/* While a process joins a group, it holds an flock on a file in the group's folder. The system
- * releases the flock if the process ends. The process first creates a listening socket in the
- * folder and then connects to all other sockets there. Therefore, of any two peers, the later one
- * connects to the earlier one, exactly once. */
+/* While a process joins a group, it holds an flock on a file in the group's folder, so processes
+ * join one at a time. The system releases the flock if the process ends. The process first creates
+ * a listening socket in the folder and then connects to all other sockets there, which belong to
+ * peers that joined earlier. Each pair of peers is thus connected exactly once. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,8 +41,8 @@ static bool fail(trouble *why, const char *reason) {
 /* ---- The folder ------------------------------------------------------------------------------ */
 
 /* The umask may remove all permissions of a new file, even its owner's. This function restores the
- * owner's permissions. Returns false if other users can access the file. For sockets this does not
- * matter, because other users cannot access their folder. */
+ * owner's permissions. Returns false if other users can access the file. For sockets the result
+ * does not matter, because other users cannot access the folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -143,7 +143,7 @@ static void unlock(int file) {
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* Uses the descriptor of the folder in the path, so that the path is short and always leads to this
+/* Builds the path from the folder's descriptor, so that the path is short and always leads to that
  * folder. */
 static struct sockaddr_un address_of(int folder, const char *file) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -202,7 +202,7 @@ static bool begin_listening(group *g) {
          listen(g->listener, BACKLOG) == 0;
 }
 
-/* Returns whether a file is the socket of a peer, and stores the peer's process in `*pid`. */
+/* Returns whether a file is the socket of a peer, and stores the peer's process id in `*pid`. */
 static bool is_peer(const char *file, int *pid) {
   unsigned long long random;
   int end = 0;
@@ -299,9 +299,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Needs the lock, because the socket of a process that has not called listen() yet refuses
- * connections like the socket of a process that has ended. If another process holds the lock, the
- * files remain until a process joins or the last member leaves. */
+/* Takes the group's lock, because the socket of a process that is joining and has not called
+ * listen() yet refuses connections like the socket of a process that has ended. If another process
+ * holds the lock, the files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;
@@ -321,7 +321,7 @@ void group_leave(group *g, const char *directory, const char *name) {
   if (g->folder < 0) return;
   stop_listening(g);
   file = lock(g->folder, TRIES);
-  /* Remove the folder if no other member listens. */
+  /* Remove the folder if no other member is listening. */
   if (file >= 0 && for_others(g, is_left_behind, NULL)) {
     unlinkat(g->folder, lock_file, 0);
     parent = open_directory(directory);

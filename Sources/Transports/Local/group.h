@@ -22,14 +22,14 @@ typedef struct trouble {
 bool group_is_name(const char *name);
 
 /* Creates the folder of the group if it does not exist, and a listening socket in it. Connects to
- * each peer that listens in the folder, and calls `met` with the new socket and the file name of
- * the peer's socket. `met` takes ownership of the new socket. Returns false if this is not possible
- * now or `met` has returned false. */
+ * each peer that is listening in the folder, and calls `met` with the new socket and the file name
+ * of the peer's socket. `met` takes ownership of the new socket. Returns false if the group cannot
+ * be joined now or `met` has returned false. */
 bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);
-/* Connects to the socket with this file name. If this fails, returns a negative number and sets
- * errno. If the peer no longer exists, also removes the file. */
+/* Connects to the socket whose file name is `file`. If this fails, returns a negative number and
+ * sets errno. If the peer no longer exists, also removes the socket file. */
 int group_reach(const group *g, const char *file);
 /* Removes the socket files of a process that has ended. */
 void group_sweep(const group *g, pid_t pid);

@@ -11,7 +11,7 @@
 
 /* ---- Peers ----------------------------------------------------------------------------------- */
 
-/* The largest number of names that a client can observe and answer. */
+/* The largest number of names for which a client can have observers or answer questions. */
 #ifndef NAMES_MAX
 #define NAMES_MAX 65536
 #endif
@@ -38,7 +38,8 @@ typedef struct peer {
   unsigned place_there; /* index of this client's slot on the peer's board */
   char name[NAME_SHOWN + 1];
 
-  /* These fields describe the peer as a reader of this client's ring. The lock protects them. */
+  /* These fields describe the peer as a reader of this client's ring. The lock protects these
+   * fields. */
   bool is_over;     /* the connection has ended or will end, so publishers do not wait for it */
   bool is_false;    /* the peer broke the protocol; the thread also reads it without the lock */
   bool has_tail;    /* the slot on the peer's board contains its tail */

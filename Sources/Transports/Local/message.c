@@ -44,8 +44,8 @@ int message_send(int socket, message_kind kind, uint32_t place, uint64_t number,
   return sendmsg(socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* Returns the number of attached descriptors. Stores the first one in `*file`, and closes the
- * others. */
+/* Returns the number of attached descriptors. Stores the first descriptor in `*file`, and closes
+ * the others. */
 static int take_files(struct msghdr *packet, int *file) {
   struct cmsghdr *header;
   int count = 0;

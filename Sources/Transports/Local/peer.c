@@ -42,18 +42,18 @@ static void close_socket(const local_client *c, int socket) {
   close(socket);
 }
 
-/* Stores the socket of a peer, so that a child process can close it in fork(). A stored socket must
- * be removed before this process closes it. Otherwise the child could close another file with the
- * same descriptor. */
+/* Stores the socket of a peer, so that a child process can close it in fork(). The stored socket
+ * must be removed before this process closes the socket. Otherwise the child could close another
+ * file with the same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
-/* Called under the lock. Assigns a place to a peer. For this peer, the client's ring begins at the
- * current head. If the peer joined the group earlier than this client, publications are kept for it
- * until it has announced its names, which may take a long time if the peer's thread is in an
- * observer. For a peer that joined later this is not necessary, because the peer can call flush and
- * wait. */
+/* Called under the lock. Assigns a place to a peer. For the new peer, the client's ring begins at
+ * the current head. If the peer joined the group earlier than this client, publications are kept
+ * for it until it has announced its names, which may take a long time if the peer's thread is in an
+ * observer. Publications need not be kept for a peer that joined later, because that peer can call
+ * flush to wait until this client knows its names. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -112,7 +112,7 @@ bool peer_reconnect(local_client *c, peer *p) {
 }
 
 /* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise the peer has
- * announced its names, and is removed only from `offered_to` of all topics. */
+ * announced its names, so leave_topics() removes the peer only from each topic's `offered_to`. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -145,7 +145,8 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list, so that it is not announced to peers that have not reached it. */
+/* Removes a topic from the list, so that it is not announced to peers that have not reached it
+ * yet. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -211,8 +212,9 @@ void peers_note_names(local_client *c) {
 }
 
 /* Removes topics without observers from the list once they have been announced to all peers,
- * because they need not be announced to later peers. As this visits the whole list, it does nothing
- * until there have been more changes than the list contained topics after the last visit. */
+ * because they need not be announced to later peers. This function visits the whole list, so it
+ * does nothing until the number of changes exceeds the number of topics that the last visit left in
+ * the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -237,14 +239,14 @@ static bool say(peer *p, message_kind kind, uint32_t place, uint64_t number, con
   return error == 0;
 }
 
-/* Returns the kind of a name in a message: 0 for a name with observers, 1 for an answered name, and
- * 2 for a prefix. */
+/* Returns the kind of a name in a message: 0 for a name with observers, 1 for a name with an
+ * answerer, and 2 for a prefix. */
 static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* Announces the name of the topic `untold`. Skips a name that has changed again, because it will be
- * added to the list again. If the name were announced twice, the peer would send the name's
+/* Announces the name of the topic `untold`. Skips a name that has changed again, because its topic
+ * will be added to the list again. If the name were announced twice, the peer would send the name's
  * retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
@@ -300,8 +302,8 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
     return error != EINVAL;
   }
   p->position = p->told_tail = m->number;
-  /* The comment at store_tail() explains the release order. The peer reads the tail only after it
-   * has received a name. */
+  /* store_tail() in reader.c explains the release order. The peer does not read this tail until it
+   * has received our first message about names; see ring_look(). */
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);
@@ -327,13 +329,13 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
   return true;
 }
 
-/* Called under the lock for a name that the peer wants. If the peer has not announced all its names
- * yet, it does not read the ring, and get_to_know() will send the retained values. */
+/* Called under the lock for a name that the peer wants. A peer that has not announced all its names
+ * yet does not read the ring, so get_to_know() will send the retained values later. */
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* The peer may already want the name. If its last observer was removed and a new one registered,
-   * the peer may announce only the second change. */
+  /* This client may already know that the peer wants the name. If the peer's last observer of the
+   * name was removed and a new one registered, the peer may announce only the second change. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
@@ -402,9 +404,9 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Called under the lock when the peer has announced all its names. From then on, only publications
- * of these names are written for the peer. Returns false if there is no room for their retained
- * values now. */
+/* Called under the lock when the peer has announced all its names. From now on, only publications
+ * of the announced names are written for the peer. Returns false if the ring has no room for the
+ * names' retained values now. */
 static bool get_to_know(local_client *c, peer *p) {
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;
@@ -412,8 +414,8 @@ static bool get_to_know(local_client *c, peer *p) {
   }
   if (!give_kept_of_wanted(c, p, NULL)) return false;
   places_remove(&c->unknown, p->place);
-  /* This must be stored before a head that includes later entries, because was_unknown() in
-   * reader.c relies on this order. */
+  /* Store `known` before a head that includes later entries, because was_unknown() in reader.c
+   * relies on this order. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
   p->is_known = true;
   return true;
@@ -434,13 +436,13 @@ static bool heed_number(local_client *c, peer *p, const message *m) {
   return true;
 }
 
-/* Processes a message about names. Returns false if this must be tried again later. */
+/* Processes a message about names. Returns false if the message must be processed again later. */
 static bool heed_names(local_client *c, peer *p, const message *m) {
   return m->kind == MESSAGE_WANT || m->kind == MESSAGE_UNWANT ? heed_name(c, p, m)
                                                               : heed_number(c, p, m);
 }
 
-/* Processes a message. Returns false if it violates the protocol. */
+/* Processes a message. Returns false if the message violates the protocol. */
 static bool heed(local_client *c, peer *p, const message *m, int file) {
   if (m->kind == MESSAGE_HELLO) return heed_hello(c, p, m, file);
   if (!p->is_met) return false;

@@ -10,21 +10,22 @@
 /* Adds a peer, and takes ownership of the socket. Returns NULL if no memory or place is left, or if
  * the other process belongs to another user. */
 peer *peer_add(local_client *c, int socket, const char *file);
-/* Updates the epoll events of the peer's socket. Returns false if the system cannot do this now. */
+/* Updates the epoll events of the peer's socket. Returns false if the system refuses the update
+ * now. */
 bool peer_watch(const local_client *c, peer *p);
 void peer_remove(local_client *c, peer *p);
 /* Reconnects to a peer that has not sent its hello. The peer keeps its place and its entries in the
- * ring. Returns false and sets errno if this fails. */
+ * ring. Returns false and sets errno if the peer cannot be reached. */
 bool peer_reconnect(local_client *c, peer *p);
 /* Sends pending messages to a peer until its socket is full. */
 void peer_tell(local_client *c, peer *p);
 /* Receives and processes a peer's messages. Returns false if the connection has ended or the peer
  * has violated the protocol (`is_false`). */
 bool peer_hear(local_client *c, peer *p);
-/* If a name has changed, moves its topic to the end of the list of topics. The topics in this list
- * are announced to the peers. */
+/* Moves the topic of each changed name to the end of the list of topics, which are announced to the
+ * peers in this order. */
 void peers_note_names(local_client *c);
-/* Removes those topics from the list that need not be announced to any peer. */
+/* Removes topics from the list if they need not be announced to any peer. */
 void peers_forget_names(local_client *c);
 
 #endif

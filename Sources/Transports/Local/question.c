@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that was asked. */
+/* A peer that has been asked. */
 typedef struct asked {
   told told;
   unsigned place;
@@ -19,7 +19,7 @@ typedef struct asked {
 typedef struct peer_inquiry {
   inquiry base;
   places awaited; /* peers that have not answered yet */
-  places unknown; /* peers that may not answer this name at all; their silence is not reported */
+  places unknown; /* peers that may have no answerer for the name; their silence is not reported */
   bool was_told; /* a result was reported */
   unsigned count;
   asked peers[];
@@ -105,8 +105,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Called under the lock. Returns the peers that answer a name and the peers that have not announced
- * their names, except peers that have ended. */
+/* Called under the lock. Returns the peers that answer questions about a name and the peers that
+ * have not announced their names, except peers that have ended. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);

@@ -1,5 +1,5 @@
-/* Reads the rings of peers. A hostile peer may write anything at any time, so this code copies each
- * entry before it checks the entry. */
+/* Reads the rings of peers. A hostile peer may write anything at any time, so this code first
+ * copies each entry, and then checks the copy. */
 
 #include "reader.h"
 
@@ -38,11 +38,11 @@ static uint64_t oldest_of(const peer *p) {
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
- * entries for this process before `oldest`, and `seen` is the number of those that have been read
- * or counted as lost. Their difference cannot be greater than the number of entries that fit
- * between the two positions. Returns READ_OVERWRITTEN if the peer is currently updating these
- * values. The caller must then try again soon, because the peer does not wake this process if the
- * peer's next entry is for other peers. */
+ * entries for this process before `oldest`, and `seen` is how many of these entries have been read
+ * or counted as lost. The difference cannot be greater than the number of entries that fit between
+ * `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these values.
+ * The caller must then try again soon, because the peer does not wake this process if the peer's
+ * next entry is for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -117,11 +117,11 @@ static void deliver(local_client *c, const char *name, uint32_t event, span payl
                                            payload.size);
   client_end_in_child(forks);
   if (result < 0) client_count_lost(base);
-  /* A read-modify-write is not needed, because only this thread changes the count. */
+  /* An atomic increment is not needed, because only this thread changes the count. */
   else __atomic_store_n(&base->delivered, base->delivered + 1, __ATOMIC_RELEASE); /* order: shown */
 }
 
-/* Processes a copied entry. `position` has already been advanced. */
+/* Processes the copy of an entry. The peer's `position` has already moved past the entry. */
 static void heed(local_client *c, const peer *p, const entry *r, const char *name, span payload,
                  uint64_t number) {
   const bool has_no_memory = payload.size > 0 && payload.at == NULL;
@@ -150,8 +150,8 @@ static bool was_unknown(peer *p) {
   return p->position < p->known_from;
 }
 
-/* Returns whether the first announcement of names to the peer included this name or prefix. If the
- * peer has ended, returns whether the name has observers now. Called under the lock. */
+/* Returns whether the first announcement of names to the peer included the name or prefix `known`.
+ * If the peer has ended, returns whether the name has observers now. Called under the lock. */
 static bool was_told(const peer *p, const known_name *known) {
   const topic *t;
   if (known == NULL || !known->is_wanted) return false;
@@ -160,9 +160,10 @@ static bool was_told(const peer *p, const known_name *known) {
 }
 
 /* Returns whether to deliver a publication that the peer wrote before it knew the names of this
- * process. It is delivered if the first announcement of names included its name or a prefix of its
- * name. If the name is announced later, the peer sends the retained values of the name as usual. A
- * peer that has ended cannot send them, so in that case the current observers decide. */
+ * process. Such a publication is delivered if the first announcement of names included its name or
+ * a prefix of its name. If the name is announced later, the peer sends the retained values of the
+ * name as usual. A peer that has ended cannot send retained values, so its publication is delivered
+ * if the name has observers now. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;
@@ -221,8 +222,8 @@ static void tell_tail(local_client *c, peer *p) {
 
 int reader_read(local_client *c, peer *p, int most) {
   const board *b = p->memory.board;
-  /* Loads `begin` before `head`, so that `begin` is not the greater one. Both loads pair with the
-   * stores in ring.c, so that all entries before the head are complete. */
+  /* Loads `begin` before `head`, so that `begin` is not greater than `head`. Both loads pair with
+   * the stores in ring.c, so that all entries before the head are complete. */
   /* order: shown */
   const uint64_t begin = __atomic_load_n(&b->slots[p->place_there].begin, __ATOMIC_ACQUIRE);
   uint64_t head = __atomic_load_n(&b->head, __ATOMIC_ACQUIRE); /* order: shown */

@@ -13,7 +13,7 @@
 void ring_look(local_client *c, peer *p) {
   uint64_t tail;
   /* The peer's first message about names sets `has_tail`. Before that message, the slot may still
-   * contain the peer's tail in the ring of another client that had the same place before. */
+   * contain the tail for another client's ring, if that client previously had the same place. */
   if (!p->has_tail || p->is_over || p->tail >= p->last) return;
   /* Entries before this tail may be overwritten. The acquire order ensures that the peer has
    * finished copying them. Pairs with store_tail() in reader.c. */
@@ -66,8 +66,8 @@ static void count_dropped(local_client *c, const entry *r, uint64_t position) {
 /* Stores `oldest` before entries are overwritten. A reader checks `oldest` after it has copied an
  * entry. The fence pairs with the fence in reader.c, so that a reader that has seen new bytes or
  * new counts also sees the new `oldest`. There are two arrays of counts. While this function writes
- * one of them, `counted` names the other one, so that the counts stay valid even if the process is
- * killed in this function. */
+ * one array, `counted` selects the other one, so that readers find valid counts even if the process
+ * is killed in this function. */
 static void show_oldest(local_client *c, bool has_counts) {
   board *b = c->memory.board;
   const uint64_t which = ~b->counted & COUNT_BIT;
@@ -79,8 +79,8 @@ static void show_oldest(local_client *c, bool has_counts) {
   __atomic_store_n(&b->counted, c->oldest | which, __ATOMIC_RELEASE); /* order: dropped */
 }
 
-/* Frees at least a sixteenth of the ring each time, if possible, so that readers rarely have to
- * reload the cache line of `oldest`. */
+/* Frees at least a sixteenth of the ring at a time, if possible, so that readers rarely have to
+ * reload the cache line that contains `oldest`. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
   const uint64_t size = c->memory.ring_size, end = c->head + bytes, least = end - size;
   const peer *slowest;
@@ -105,8 +105,9 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Updates the positions of a reader of a new entry. If the reader had no unread entries, sets
- * `begin` to the new entry, so that the reader skips earlier entries for other peers. */
+/* Updates a reader's positions when a new entry has been written for it. If the reader had no
+ * unread entries, sets `begin` to the new entry, so that the reader skips earlier entries for other
+ * peers. */
 static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {
@@ -150,8 +151,8 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
 
 /* Wakes a sleeping reader once per sleep. The reader stores that it is asleep, executes a fence,
  * and then reads the heads (go_to_sleep() in session.c). This function stores the head, executes a
- * fence, and then reads whether the reader is asleep. At least one of the two therefore sees the
- * other's store.
+ * fence, and then reads whether the reader is asleep. At least one of the two threads therefore
+ * sees the other thread's store.
  *
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
  * memory for a message, the reader finds the entry when it wakes up after a second. */
@@ -173,8 +174,8 @@ void ring_show(local_client *c, const places *readers) {
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
 /* Called under the lock, which it releases while it waits. Waits a moment for the slowest reader.
- * Also detects the end of that reader's connection. Usually the client's thread does this, but the
- * client's thread may be the caller. */
+ * Also detects the end of that reader's connection, which the client's thread cannot do if it is
+ * the caller. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
@@ -224,9 +225,10 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
          c->memory.ring_size / 2;
 }
 
-/* The readers of a publication. They include peers that have not announced their names. Before the
- * first publication of a name, these peers are sent the retained values of the name, so that they
- * receive each value once and in order. This struct is valid only while the lock is held. */
+/* The readers of a publication, including peers that have not announced their names. Before the
+ * first publication of a name, the peers in `to_be_offered` are sent the retained values of the
+ * name, so that these peers receive each value once and in order. This struct is valid only while
+ * the lock is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;
@@ -280,7 +282,7 @@ static void send_to(local_client *c, const letter *l, const addressees *a) {
   ++c->sent;
 }
 
-/* Called under the lock. Creates the topic of a value that will be retained. */
+/* Called under the lock. Creates the topic for a value that will be retained. */
 static multicast_status make_topic(local_client *c, const letter *l, const value *v,
                                    addressees *a) {
   topic *t = topic_make(&c->base.names, l->name);

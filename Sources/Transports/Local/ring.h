@@ -18,8 +18,8 @@ typedef struct letter {
 
 /* Returns the size of the entry. */
 size_t letter_size(const letter *l);
-/* Makes room for this number of bytes. Returns false if this would drop unread entries that must
- * not be dropped. */
+/* Makes room for `bytes` bytes. Returns false if this would mean dropping unread entries, unless
+ * `may_drop` allows that. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 /* Makes room according to the option `overflow`. May wait until the time `until`, and releases the
  * lock while it waits. */

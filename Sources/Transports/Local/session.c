@@ -29,7 +29,7 @@ enum {
   /* The time for which the thread reads rings before it polls the sockets. */
   READING_NS = 1000000,
   /* The time for which the thread polls the rings after the last entry before it sleeps. Waking a
-   * thread on another processor takes about as long, so polling at most doubles the cost. */
+   * thread on another processor takes about the same time, so polling at most doubles the cost. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -146,10 +146,11 @@ static void remove_peer(local_client *c, peer *p) {
 }
 
 /* Returns whether a process has connected but has not sent its hello. Such a process must be
- * disconnected after HELLO_NS. Otherwise it would occupy a place forever. The hello may have
- * arrived while this thread was in an observer, so is_silent() reads the socket first. If the
+ * disconnected after HELLO_NS, because otherwise it could occupy a place forever. The hello may
+ * have arrived while this thread was in an observer, so is_silent() reads the socket first. If the
  * process is a real peer that has been stopped for that long, it will find its connection closed
- * and reconnect in reach_again(). Its arrival has not been reported to the program yet. */
+ * and reconnect in reach_again(). The program notices nothing, because the arrival of the peer has
+ * not been reported yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -201,7 +202,8 @@ static void heed_event(local_client *c, const struct epoll_event *event) {
     accept_peers(c);
   } else if (!p->has_ended) {
     if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
-    /* Without EPOLLIN, there are no more messages, or the socket is not watched for messages. */
+    /* Without EPOLLIN, there are no more messages, or the socket is not being watched for
+     * messages. */
     else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
     if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
   }
@@ -231,7 +233,7 @@ static int time_to_sleep(const local_client *c) {
   return timeout;
 }
 
-/* Sleeps until a peer or another thread wakes this thread or the timeout expires. */
+/* Sleeps until a peer or another thread wakes this thread or until the timeout expires. */
 static void go_to_sleep(local_client *c) {
   client *base = &c->base;
   struct epoll_event events[EVENTS_MAX];
@@ -274,7 +276,8 @@ static void leave(local_client *c) {
   group_leave(&c->group, c->options.directory, c->options.group);
 }
 
-/* Adds the eventfd and the listening socket to epoll. The eventfd may already have been added. */
+/* Adds the eventfd and the listening socket to epoll. An earlier attempt to join may already have
+ * added the eventfd. */
 static bool watch(const local_client *c) {
   struct epoll_event event = {.events = EPOLLIN, .data.ptr = (void *)(uintptr_t)&c->base};
   if (epoll_ctl(c->poller, EPOLL_CTL_ADD, c->base.wakeup, &event) != 0 && errno != EEXIST)
@@ -301,8 +304,8 @@ static bool join(local_client *c) {
 }
 
 /* Reports that the client is connected when all earlier members have announced their names. If some
- * of them do not respond, waits only for PATIENCE_NS, because publications stay in the ring for
- * them. */
+ * members do not respond, waits only for PATIENCE_NS, because publications for these members stay
+ * in the ring. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

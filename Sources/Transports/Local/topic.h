@@ -8,7 +8,8 @@
 
 #include <multicast_local.h>
 
-/* A retained value, which is the last publication of an event and is kept for later observers. */
+/* A retained value, which is the last publication of an event and is kept for observers that
+ * register later. */
 typedef struct value {
   struct value *next;
   uint32_t event;

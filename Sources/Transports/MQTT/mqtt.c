@@ -25,8 +25,8 @@ enum {
 _Static_assert(sizeof(multicast_mqtt_options) == OPTIONS_SIZE, "the header says so");
 _Static_assert(sizeof(multicast_mqtt_stats) == STATS_SIZE, "the header says so");
 
-/* libmosquitto counts how often it has been initialized. This library initializes it once per
- * process and never cleans it up. */
+/* libmosquitto counts how often it has been initialized. This library initializes libmosquitto once
+ * per process and never cleans it up. */
 static bool start(void) { return mosquitto_lib_init() == MOSQ_ERR_SUCCESS; }
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -95,8 +95,8 @@ static bool is_retained(const client *base, const char *name, uint32_t event) {
   return o->retains != NULL && o->retains(o->context, name, event);
 }
 
-/* The topic does not contain the number of the question, because add_properties() adds the number
- * as a property. */
+/* The topic does not contain the question's number, because add_properties() sends the number as a
+ * property. */
 static size_t write_return(const client *base, char *topic, origin to) {
   return (size_t)snprintf(topic, ADDRESS_MAX_SIZE, "%s/%%=%016" PRIX64, base->settings.prefix,
                           to.peer);
@@ -150,8 +150,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
     snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
-  /* mosquitto_new() makes the process ignore SIGPIPE. This is not necessary, because the client's
-   * thread blocks the signal, so restore the previous action. */
+  /* mosquitto_new() makes the process ignore SIGPIPE. The library does not need this, because the
+   * client's thread blocks the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   errno = 0;
   c->mosquitto = mosquitto_new(used, o->session_expiry_s == 0, c);
@@ -162,8 +162,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* This limits the number of messages that are repeated after a lost connection. With QoS 2 there
-   * is no limit, because mosquitto 2.0 would exceed it and libmosquitto would then close the
+  /* This option limits how many messages are repeated after a lost connection. With QoS 2 no limit
+   * is set, because mosquitto 2.0 would exceed the limit and libmosquitto would then close the
    * connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
@@ -205,7 +205,7 @@ static const engine transport_engine = {
 
 /* Called under the lock. Returns whether all publications up to a ticket and all changes of names
  * have been sent and acknowledged. The publications in `sending` and in the outbox are in order, so
- * it suffices to check the first ones. */
+ * it suffices to check the first one of each. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
   return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&

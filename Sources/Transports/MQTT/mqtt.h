@@ -60,15 +60,15 @@ typedef struct stray {
 /* ---- The client ------------------------------------------------------------------------------ */
 
 enum {
-  /* The largest number of publications in flight. When a connection ends, libmosquitto keeps
-   * them. */
+  /* The largest number of publications in flight. When a connection ends, libmosquitto keeps the
+   * publications that are in flight. */
   SENDING_MAX = 20,
   /* The largest number of messages that the broker sends before it waits for acknowledgements. */
   RECEIVING_MAX = 100,
   SUBSCRIBING_MAX = 64,
-  /* The largest number of packets that the thread reads or sends without a pause. */
+  /* The largest number of packets that the thread reads or sends in a row. */
   AT_ONCE_MAX = 32,
-  /* The thread also stops reading when this many bytes have arrived. */
+  /* The thread also stops reading when messages of this total size have arrived. */
   ARRIVED_MAX = 65536,
   /* The thread stops reading when the stored messages without observers have reached this size. */
   STRAYS_MAX = 1 << 20,

@@ -1,6 +1,6 @@
 /* The client's thread, which connects, subscribes, sends, receives and delivers. Only this thread
- * calls libmosquitto. It calls the program's functions without the lock, and never inside a
- * callback of libmosquitto, which holds its own locks during callbacks. */
+ * calls libmosquitto. The thread calls the program's functions without the lock, and never inside a
+ * callback of libmosquitto, because libmosquitto holds its own locks during callbacks. */
 
 #include "mqtt.h"
 
@@ -60,8 +60,8 @@ static interest look_up(mqtt_client *c, const names *all, const char *text) {
   return found;
 }
 
-/* Counts a message as ignored because its name has no observers. In case the broker has kept a
- * session with a subscription to this name, schedules an unsubscription. */
+/* Counts a message as ignored because its name has no observers. Also schedules an unsubscription,
+ * because the broker may have kept a session that is subscribed to this name. */
 static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
   known_name *entry = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -80,8 +80,8 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 /* ---- Messages without observers -------------------------------------------------------------- */
 
 /* Messages of a persistent session may arrive before the program has attached the transport and
- * registered observers. They are therefore stored until one second after the first use of the
- * transport. */
+ * registered observers. Such messages are therefore stored until one second after the first use of
+ * the transport. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -111,8 +111,9 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. If it has none and the time `is_over`, counts
- * the message as ignored. Returns whether the message was delivered or ignored. */
+/* Delivers a message if its name has an observer now. If the name has none and `is_over` says that
+ * the waiting time has passed, counts the message as ignored. Returns whether the message was
+ * delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -164,8 +165,8 @@ static uint64_t read_number(const mosquitto_property *all) {
   return coding_read_id(&at, &number) ? number : 0;
 }
 
-/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form
- * that this library can answer. */
+/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form of
+ * this library's return addresses. */
 static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   const size_t size = strlen(c->base.return_address) - ID_SIZE;
   origin from = {0, read_number(all)};
@@ -218,7 +219,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
   const message_kind kind = message_read(bytes, payload.size);
   (void)mosquitto;
   /* libmosquitto acknowledges each message with a separate packet. If more messages are waiting to
-   * be read, hold these packets back, so that they are sent together. */
+   * be read, hold the acknowledgements back, so that they are sent together. */
   if (c->options.qos > 0 && !c->is_held && has_more(c)) hold_back(c, true);
   if (kind == MESSAGE_OURS) {
     if (memcmp(bytes + HEADER_SIZE - SENDER_SIZE, &c->base.id, SENDER_SIZE) == 0) {
@@ -242,7 +243,7 @@ static void on_message(struct mosquitto *mosquitto, void *object,
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Called under the lock. Removes a publication from the list of publications in flight. Returns
- * false if it was not in the list. */
+ * false if the publication was not in the list. */
 static bool remove_sending(mqtt_client *c, uint64_t ticket) {
   int i = 0;
   while (i < c->sending_count && c->sending[i].ticket != ticket) ++i;
@@ -351,7 +352,7 @@ static publication *take_publication(mqtt_client *c, bool *is_last) {
   return p;
 }
 
-/* Sends at most AT_ONCE_MAX publications, so that the thread can also read in between. */
+/* Sends at most AT_ONCE_MAX publications, so that the thread can read before it sends more. */
 static void send_publications(mqtt_client *c) {
   bool is_last = false;
   int count;
@@ -416,7 +417,7 @@ static void forget_name(mqtt_client *c, names *all, known_name *entry) {
 }
 
 /* Sends changes of names to the broker. Does not wait for the broker's answers, which arrive in the
- * same order. */
+ * order of the changes. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
   const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
@@ -458,7 +459,7 @@ static void send_subscriptions(mqtt_client *c) {
       result = mosquitto_unsubscribe(c->mosquitto, NULL, topic);
     }
     if (result != MOSQ_ERR_SUCCESS) {
-      /* End the connection, because the next one sends all subscriptions again. */
+      /* End the connection, because the next connection will send all subscriptions again. */
       c->has_ended = true;
       c->end_code = result;
     }
@@ -475,8 +476,8 @@ static void change_all(const mqtt_client *c, names *all) {
   }
 }
 
-/* Called when a connection has been established. Schedules the subscription of all names. If the
- * broker has kept the session, also schedules the unsubscription of names without observers. */
+/* Called when a connection has been established. Schedules subscriptions to all names. If the
+ * broker has kept the session, also schedules unsubscriptions from names without observers. */
 static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
@@ -525,7 +526,7 @@ void session_set_callbacks(mqtt_client *c) {
   mosquitto_log_callback_set(c->mosquitto, on_log);
 }
 
-/* Reads packets up to a limit, so that the thread can deliver them in between. */
+/* Reads packets up to a limit, so that the thread can deliver messages before it reads more. */
 static void read_packets(mqtt_client *c) {
   int count, most = c->base.is_connected ? AT_ONCE_MAX : 1;
   for (count = 0; count < most; ++count) {
@@ -543,14 +544,14 @@ static void read_packets(mqtt_client *c) {
 
 /* Disables delayed TCP acknowledgements for the next data. mosquitto sends an answer after the
  * acknowledgement of the question. Nagle's algorithm holds the answer back until TCP has
- * acknowledged the packet before it, which would otherwise take about 40 ms. */
+ * acknowledged the previous packet, which would otherwise take about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);
 }
 
 /* Waits until the socket is ready, there is work to do, or the deadline has passed. Then lets
- * libmosquitto write and read. */
+ * libmosquitto write to and read from the socket. */
 static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   client *base = &c->base;
   uint64_t now = now_ns();
@@ -578,7 +579,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   }
 }
 
-/* Looks up the host and connects, which may block. Returns whether this has succeeded. */
+/* Looks up the host and connects, which may block. Returns whether the attempt has succeeded. */
 static bool begin_connection(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   int result = MOSQ_ERR_SUCCESS, error, socket;
@@ -657,8 +658,9 @@ static const char *end_reason(const mqtt_client *c) {
   return mosquitto_strerror(c->end_code);
 }
 
-/* Called under the lock, with QoS 0, for which libmosquitto discards the publications that it has
- * not written. Counts them as dropped. Keeps questions, because they have QoS 1. */
+/* Called under the lock when a connection with QoS 0 has ended. libmosquitto then discards the
+ * publications that it has not written, so this counts them as dropped. Keeps questions, because
+ * they have QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
@@ -700,7 +702,8 @@ static void tell_refusals(mqtt_client *c) {
   c->refusal_count = c->refused_count = 0;
 }
 
-/* Shuts down the socket, and reads until libmosquitto detects its end and closes it. */
+/* Shuts down the socket, and reads until libmosquitto detects the end of the connection and closes
+ * the socket. */
 static void close_connection(mqtt_client *c) {
   int code = c->end_code, tries;
   for (tries = 0; tries < 1000 && mosquitto_socket(c->mosquitto) >= 0; ++tries) {
@@ -750,9 +753,9 @@ static bool run_connection(mqtt_client *c) {
 /* ---- The thread ------------------------------------------------------------------------------ */
 
 /* Disconnects. If the program has not set a client id, no other client can continue the session, so
- * this ends the session. Otherwise it unsubscribes from the return address of this client, because
- * the next client will have another one. A lock is not needed, because the client is stopping and
- * its names no longer change. */
+ * this function ends the session. Otherwise the next client with this id will use a different
+ * return address, so this function unsubscribes from the current one. A lock is not needed, because
+ * the client is stopping and its names no longer change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

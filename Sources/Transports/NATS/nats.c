@@ -31,12 +31,12 @@ static bool start(void) {
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
-  /* nats_Open() makes the process ignore SIGPIPE. This is not necessary, because the client's
-   * threads block the signal, so restore the previous action. */
+  /* nats_Open() makes the process ignore SIGPIPE. The library does not need this, because the
+   * client's threads block the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   /* nats_Open() starts a thread that frees messages, and libnats wakes that thread for almost every
-   * message. The thread inherits this policy, so that it does not preempt the thread that wakes it,
-   * and frees many messages each time. */
+   * message. The new thread inherits the policy SCHED_BATCH, so that it does not preempt the thread
+   * that wakes it, and frees many messages each time. */
   if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
   if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);
@@ -225,8 +225,8 @@ static natsStatus set_identity(natsOptions *how, const multicast_nats_options *o
   return status;
 }
 
-/* Sets the options of libnats. They prevent libnats's own threads from doing work that the client's
- * thread does instead, such as reconnecting and sending PINGs. */
+/* Sets the options of libnats. The options prevent libnats's own threads from doing work that the
+ * client's thread does instead, such as reconnecting and sending PINGs. */
 static natsStatus set_options(nats_client *c) {
   const multicast_nats_options *o = &c->options;
   const uint64_t timeout_ms = c->base.settings.connect_timeout_ns / ns_of_millisecond + 1;
@@ -290,8 +290,8 @@ static const engine transport_engine = {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* A PING of a flush. A separate thread waits in libnats for the answer, because the flush must be
- * able to return earlier. */
+/* A PING that a flush sends. A separate thread waits in libnats for the answer, because the flush
+ * must be able to return earlier. */
 typedef struct ping {
   nats_client *c;
   struct __natsConnection *connection;

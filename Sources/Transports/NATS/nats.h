@@ -32,7 +32,7 @@ enum {
   REFUSALS_MAX = 1024
 };
 
-/* Consecutive refusals of the server with the same text. */
+/* Consecutive refusals by the server that have the same text. */
 typedef struct refusal {
   struct refusal *next;
   multicast_nats_state state;
@@ -48,8 +48,8 @@ typedef struct nats_client {
   texts texts;
   struct __natsOptions *how;      /* the options of libnats */
 
-  /* Locked while libnats reads. The delivery thread of libnats waits for this lock, and then passes
-   * on all messages that have been read. Otherwise each message would wake that thread. */
+  /* Locked while libnats reads. libnats's delivery thread waits for this lock, and then passes on
+   * all messages that have been read. Without the lock, each message would wake that thread. */
   pthread_mutex_t gate;
   bool is_reading; /* atomic; whether the delivery thread waits for the gate */
 
@@ -75,8 +75,8 @@ typedef struct nats_client {
   uint64_t counted_at;
 } nats_client;
 
-/* Called on a thread of libnats. Drops a reference. If it was the last reference, frees the client
- * on a new thread, because `release` must not block a thread that all transports share. */
+/* Called on one of libnats's threads. Drops a reference. If no references are left, frees the
+ * client on a new thread, because `release` must not block a thread that all transports share. */
 void client_release_elsewhere(nats_client *c);
 
 /* The functions of the client's thread. */

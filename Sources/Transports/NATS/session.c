@@ -1,5 +1,5 @@
-/* The client's thread runs the event loop of the connection. It connects, subscribes, sends and
- * receives. For each arriving message, libnats calls on_message() on its delivery thread.
+/* The client's thread runs the event loop of the connection. The thread connects, subscribes, sends
+ * and receives. For each arriving message, libnats calls on_message() on its delivery thread.
  * on_message() appends the message to a list, and the client's thread delivers it. The client's
  * lock must not be held while libnats is called, because libnats calls write_changed() under one of
  * its own locks. The only exception is count_pending(). */
@@ -22,8 +22,8 @@ enum {
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* The number of messages that the thread delivers before it polls the connection. libnats reads
-   * up to 32 KB each time. If 32 KB could contain more messages than this, the list would keep
-   * growing. */
+   * up to 32 KB each time. If 32 KB could contain more messages than this, the list of messages
+   * could keep growing. */
   DELIVERIES = 1024,
   /* The thread stops reading while libnats has more unprocessed messages than this. */
   HANDING_MAX = 1024,
@@ -69,7 +69,7 @@ static void receive(const route *r, const char *event_text, natsMsg *message, sp
   client_receive(&r->client->base, is_ours ? r->name : NULL, event, payload, from);
 }
 
-/* Returns whether to deliver a message of this name that has arrived through the subscription to
+/* Returns whether to deliver a message with this name that has arrived through the subscription to
  * all names. The server sends a message once for each subscription that matches. If the name has
  * its own subscription, only the copy that arrives through that subscription is delivered. */
 static bool is_wanted_by_prefix(nats_client *c, const char *text) {
@@ -96,7 +96,7 @@ static void receive_any(nats_client *c, const char *subject, span payload) {
   client_receive(&c->base, is_ours ? name : NULL, event, payload, (origin){0, 0});
 }
 
-/* Called on the delivery thread of libnats, in order of arrival. */
+/* Called on libnats's delivery thread, in order of arrival. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
   const route *r = closure;
@@ -106,8 +106,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
   /* Wait until libnats has finished reading. wait_for_work() holds the gate during that time. A
-   * relaxed load suffices, because the gate protects no data. A stale value only costs an
-   * additional wake-up or the locking of a free mutex. */
+   * relaxed load suffices, because the gate protects no data. A stale value costs no more than an
+   * additional wake-up or locking an uncontended mutex. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
@@ -133,8 +133,8 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * To do this, libnats takes the locks of the subscriptions. This cannot cause a deadlock, because
- * libnats takes no other lock while it holds them. */
+ * libnats takes the locks of the subscriptions to return this number. This cannot cause a deadlock,
+ * because libnats takes no other lock while it holds a subscription's lock. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
@@ -190,7 +190,7 @@ static void end_batch(nats_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Passes a publication to libnats. Returns whether libnats has accepted it. */
+/* Passes a publication to libnats. Returns whether libnats has accepted the publication. */
 static bool hand_over(nats_client *c, const publication *p) {
   const char *payload = publication_message(p);
   char reply[ADDRESS_MAX_SIZE];
@@ -267,7 +267,7 @@ static route *make_route(nats_client *c, const names *all, const char *name) {
   return r;
 }
 
-/* Called on a thread of libnats, after the last message of a subscription. */
+/* Called on one of libnats's threads, after the last message of a subscription. */
 static void on_complete(void *closure) {
   route *r = closure;
   client_release_elsewhere(r->client);
@@ -293,7 +293,7 @@ static natsSubscription *subscribe(nats_client *c, route *r) {
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return NULL;
-  /* End the connection, because the next one sends all subscriptions again. */
+  /* End the connection, because the next connection will send all subscriptions again. */
   c->has_ended = true;
   c->end_reason = natsStatus_GetText(status);
   return NULL;
@@ -313,10 +313,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
 
 /* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
  * prefixes, because a name is a single token of a subject. The subscription to all names stays
- * until the connection ends. If it were replaced with subscriptions to single names, some messages
- * would be lost or delivered twice in between, because a client does not know the moment at which a
- * subscription takes effect. For the same reason, subscriptions to single names do not change while
- * this subscription exists. */
+ * until the connection ends. If that subscription were replaced with subscriptions to single names,
+ * some messages would be lost or delivered twice during the replacement, because a client does not
+ * know the moment at which a subscription takes effect. For this reason, subscriptions to single
+ * names do not change either while the subscription to all names exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. If it is equal to the previous refusal, the
- * list is full, or `r` is NULL because there was no memory, counts it as a repetition of the
- * previous refusal instead. */
+/* Called under the lock. Appends a refusal to the list. Counts the refusal as a repetition of the
+ * previous refusal instead if both are equal, if the list is full, or if `r` is NULL because there
+ * was no memory. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -420,7 +420,7 @@ static void note_refusal(nats_client *c, refusal *r) {
   ++c->refusal_count;
 }
 
-/* Called on a thread of libnats when the server has refused an operation without closing the
+/* Called on one of libnats's threads when the server has refused an operation without closing the
  * connection. */
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *closure) {
@@ -441,7 +441,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Called on a thread of libnats, as the last callback of a connection. */
+/* Called on one of libnats's threads, as the last callback of a connection. */
 static void on_closed(natsConnection *connection, void *closure) {
   (void)connection;
   client_release_elsewhere(closure);
@@ -455,10 +455,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should not read. Their
- * number is the number of messages that libnats has read, minus the number of messages that it has
- * passed on. The result must be corrected from time to time, because libnats drops the messages of
- * cancelled subscriptions. */
+/* Returns whether libnats has so many unprocessed messages that the thread should not read. The
+ * number of unprocessed messages is the number of messages that libnats has read, minus the number
+ * of messages that it has passed on. The result must be corrected from time to time, because
+ * libnats drops the messages of cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -518,9 +518,9 @@ static void check_silence(nats_client *c) {
     c->end_reason = "the server does not answer";
     return;
   }
-  /* libnats has no other function that sends a PING. This function waits for the answer, which no
-   * thread reads within this millisecond, so the result is a timeout. Any other result means that
-   * there was no memory and the PING was not sent. */
+  /* libnats has no other function that sends a PING. natsConnection_FlushTimeout() also waits for
+   * the answer, but no thread reads the answer within this millisecond, so the result is a timeout.
+   * Any other result means that there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 
@@ -532,8 +532,8 @@ static const char *reason_of(natsStatus status) {
   return end == NULL ? text : end + 3;
 }
 
-/* Connects to the first server that accepts the connection. If none does, reports the refusal and
- * returns NULL. */
+/* Connects to the first server that accepts the connection. If all servers refuse, reports the
+ * refusal and returns NULL. */
 static natsConnection *begin_connection(nats_client *c) {
   natsConnection *connection = NULL;
   natsStatus status;

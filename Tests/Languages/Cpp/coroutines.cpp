@@ -230,7 +230,7 @@ TEST_CASE("a coroutine gets what a copy throws") {
   CHECK_THROWS_WITH(t.check(), "copy");
 }
 
-// A coroutine whose exceptions leave resume(). An exception ends the coroutine.
+// A coroutine whose exceptions propagate out of resume(). An exception ends the coroutine.
 class open_task {
  public:
   struct promise_type {

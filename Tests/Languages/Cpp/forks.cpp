@@ -93,7 +93,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 
 TEST_CASE("an observer that was being added ends in the child of a fork") {
   // The gates are not members of the observer, because the child destroys the observer. A thread of
-  // the parent is waiting for a gate during the fork, so the child must not destroy that gate.
+  // the parent is waiting for a gate during the fork, and a gate must not be destroyed in this
+  // state.
   struct gates {
     gate entered, let_go;
   } both;
@@ -159,7 +160,7 @@ TEST_CASE("no lock of the process is held in the child of a fork") {
   }
 }
 
-// In the child, the delegate is released inside fork(), while all locks are held.
+// In the child, the delegate is released before fork() returns, while all locks are held.
 TEST_CASE("a delegate removed in its call is released in the child") {
   struct releasing {
     gate *entered, *let_go;
@@ -198,8 +199,8 @@ struct detached {
   };
 };
 
-// Another thread is calling the coroutine's delegate during fork. The child releases the delegate,
-// which must not resume the coroutine.
+// Another thread is calling the coroutine's delegate during fork(). The child releases the
+// delegate, which must not resume the coroutine.
 TEST_CASE("no coroutine goes on inside fork") {
   struct slow {
     gate *entered, *let_go;

@@ -51,7 +51,8 @@ TEST_CASE("numbers are groups, and an order of one's own is one") {
   CHECK(called(reversed) == "43210");
 }
 
-// Adds a delegate for each key, and returns whether the delegates are called in the order of keys.
+// Adds a delegate for each key, and returns whether the delegates are called in the order of their
+// keys.
 template <typename Groups, typename Keys>
 bool are_in_order(Groups &groups, const Keys &keys) {
   mcast::signal<void()> s;

@@ -27,7 +27,7 @@ struct numbers {
   }
 };
 
-// A combiner, written as for Boost.Signals2.
+// A combiner that is written like a combiner for Boost.Signals2.
 struct maximum {
   using result_type = int;
   template <typename Iterator>
@@ -189,7 +189,7 @@ TEST_CASE("once means once, by whatever function it is called") {
   s.add(one, mcast::once);
   CHECK(s.remove(one) == MULTICAST_OK);
   CHECK(s.empty());
-  // If the delegate invokes the signal again, it is not called a second time.
+  // A delegate added with `once` is not called a second time if it invokes the signal again.
   s.add([&s] { return static_cast<int>(s.collect().size()); }, mcast::once);
   CHECK(s.collect() == std::vector<int>{0});
 }

@@ -288,7 +288,7 @@ TEST_CASE("many registrations are paused, and resumed in another order") {
     pauses.emplace_back(all.back());
   }
   CHECK(s.invoke() == 0);
-  // 389 and 1000 have no common divisor, so this resumes each delegate once.
+  // 389 and 1000 are coprime, so the loop resumes each delegate once.
   size_t wrong = 0;
   for (size_t i = 0; i < count; ++i) {
     const size_t next = i * 389 % count;
@@ -304,7 +304,7 @@ TEST_CASE("at_front is before all, however many there were") {
     return s.add([&text, c] { text += c; }, mcast::at_front);
   };
   add('1');
-  // After this add, the next add at the front fails, as after a very large number of adds.
+  // After this add, the next add at the front fails, as it would after a very large number of adds.
   const mcast::registration last = other.add([] {}, mcast::priority(INT32_MAX));
   CHECK(failure([&] { other.add([] {}, mcast::at_front); }) == MULTICAST_ERROR_LIMIT);
   CHECK(other.size() == 1);

@@ -22,7 +22,7 @@ TEST_CASE("a plugin and its program tell threads apart alike") {
   const std::thread::id here = std::this_thread::get_id();
   std::atomic<bool> is_over{false};
   bool is_made_here = false;
-  // The first thread that calls the plugin is not the program's first thread.
+  // The first thread that calls the plugin is not the program's main thread.
   std::thread other([&] {
     is_made_here = plugin().post_and_wait(q) == here;
     is_over = true;

@@ -1,4 +1,4 @@
-// Tests policies of signals, visits of all delegates or none, and descriptions of delegates.
+// Tests signals' policies, calls to either all delegates or none, and descriptions of delegates.
 #include <stdexcept>
 
 #include "test.hpp"

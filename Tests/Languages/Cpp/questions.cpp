@@ -1,4 +1,4 @@
-// Tests functions that return what a signal contains, delegates that are removed after a number of
+// Tests functions that query a signal's delegates, delegates that are removed after a number of
 // calls, and combiners of signals without results.
 #include "test.hpp"
 
@@ -104,7 +104,7 @@ TEST_CASE("threads call a delegate so many times, all together") {
   CHECK(s.empty());
 }
 
-// A combiner, written as for Boost.Signals2.
+// A combiner that is written like a combiner for Boost.Signals2.
 struct count {
   int limit = 1000;
   template <typename Iterator>

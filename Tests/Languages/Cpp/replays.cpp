@@ -1,5 +1,5 @@
-// Tests signals that replay. Checks the arguments that they buffer, and that each delegate receives
-// each invocation once.
+// Tests signals that replay. Checks that the buffered arguments are correct, and that each delegate
+// receives each invocation once.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -190,7 +190,7 @@ TEST_CASE("views and texts are kept as strings") {
   CHECK(got == "a view that is long enough for the heaptext3");
 }
 
-// ---- Data on the stack of an invocation, which a copy does not contain ----------------------
+// ---- Data on an invocation's stack, which a copy does not contain ---------------------------
 
 TEST_CASE("a replay does not look at the stack of its invocation") {
   const handled exceptions;
@@ -244,8 +244,8 @@ TEST_CASE("a copy is known by its address, not by what its bytes say") {
   CHECK(handled::count() == 1);
   multicast_delegate delegate = {nullptr, nullptr};
   s.enumerate([&](const multicast_registration &each) { delegate = each.delegate; });
-  // Imitate a payload that was copied from an invalid stack. All its pointers point to the payload
-  // itself.
+  // Imitate a payload that was copied from an invalid stack. All pointers in the payload point to
+  // the payload itself.
   alignas(16) std::array<void *, 16> bytes;
   bytes.fill(bytes.data());
   REQUIRE(late.size > 0);

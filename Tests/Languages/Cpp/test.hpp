@@ -14,7 +14,7 @@
 
 #include <multicast.hpp>
 
-// A gate that is opened once. Threads can wait until it is open.
+// A gate that is opened once. Threads can wait until the gate is open.
 class gate {
  public:
   void open() { opening_.set_value(); }

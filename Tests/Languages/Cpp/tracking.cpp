@@ -21,7 +21,7 @@ void operator delete(void *object, size_t) noexcept { std::free(object); }
 void operator delete(void *object, const std::nothrow_t &) noexcept { std::free(object); }
 
 namespace elsewhere {
-// Imitates a smart pointer of another library.
+// Imitates another library's smart pointer.
 struct owner {
   std::shared_ptr<int> shared;
 };
@@ -364,8 +364,8 @@ TEST_CASE("an observer is added by two threads, and stops meanwhile") {
   for (int round = 0; round < 200; ++round) {
     stopper w;
     std::thread adds([&] { s.add<&watcher::hear>(w); });
-    // If the observer's lifetime ends during an add, the add fails. Therefore even rounds end the
-    // lifetime during one add, and odd rounds make two adds at the same time.
+    // An add fails if the observer's lifetime ends during the add. To test simultaneous adds as
+    // well, only even rounds end the lifetime, and odd rounds make two adds at the same time.
     if (round % 2 == 0) {
       w.stop_observing();
     } else {

@@ -1,4 +1,4 @@
-// Tests watches, their reports, their ends, and the statistics.
+// Tests watches, what they report, how they end, and the statistics.
 #include <chrono>
 #include <optional>
 #include <stdexcept>

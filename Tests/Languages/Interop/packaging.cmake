@@ -4,7 +4,7 @@
 set(packages_dir ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/packages)
 set(consumers ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/cmake/check)
 
-# All tests that only need an installation share this one.
+# All tests that only need an installation share the installation in this folder.
 set(installed_prefix "${PROJECT_BINARY_DIR}/interop-packages/the prefix")
 
 # add_packaging_test(name [COST seconds] [INSTALLED] [PACKAGES package ...] COMMAND ...)
@@ -90,8 +90,9 @@ foreach(processor arm64 x86_64)
     ENVIRONMENT SWIFTC=OFF)
 endforeach()
 
-# These tests are for other processors and libcs. They build the library from the archive. For musl,
-# another test builds it from Swift. CONTRIBUTING.md describes how to run more tests there.
+# These tests are for other processors and libcs. The tests build the library from the archive. For
+# musl, another test builds the library from Swift. CONTRIBUTING.md describes how to run more tests
+# on such systems.
 set(elsewhere ${PROJECT_SOURCE_DIR}/Tests/Languages/Interop/elsewhere)
 add_check(interop_glibc_versions LABELS interop everyday
   COMMAND ${elsewhere}/glibc-versions $<TARGET_FILE:multicast>)

@@ -2,7 +2,7 @@
 """Compares this module with pyee, blinker, psygnal, PyDispatcher and a bare loop. Measures how long
 it takes to invoke 1, 16 and 256 functions and bound methods, and to add and remove one of them.
 Prints the best time of several rounds in nanoseconds. The libraries take turns in each round. Needs
-these packages from PyPI and the wheel."""
+these packages from PyPI and this module's wheel."""
 
 import argparse
 import sys
@@ -43,7 +43,8 @@ def best(functions, repetitions, rounds):
 
 
 def contenders(methods, keyword_methods, weakly):
-    """Returns a function for each library that invokes all listeners, and objects that must stay alive."""
+    """Returns, for each library, a function that invokes all listeners, and the objects that must
+    stay alive."""
     payload = object()
     own, shared = multicast.Multicast(), multicast.Multicast()
     assert shared.handle  # C code may use it
@@ -68,7 +69,7 @@ def contenders(methods, keyword_methods, weakly):
 
 
 def changes(function):
-    """Returns a function for each library that adds one listener and removes it."""
+    """Returns, for each library, a function that adds one listener and removes it."""
     own, emitter, signal, typed = (multicast.Multicast(), pyee.EventEmitter(), blinker.Signal(),
                                    Emitter())
 

@@ -1,4 +1,4 @@
-"""Gives tests the same access to the C library, through ctypes, as C code in the process has."""
+"""Lets tests call the C library through ctypes, like C code in the same process."""
 
 import ctypes
 from ctypes import POINTER, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p

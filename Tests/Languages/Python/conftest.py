@@ -8,8 +8,8 @@ from multicast import Multicast
 
 
 def made(shared, kind=Multicast, **options):
-    """Creates a multicast or a broadcaster. If it is `shared`, C code may have its handle, and the C
-    library makes its calls."""
+    """Creates a multicast or a broadcaster. If `shared`, C code may know the object's handle, so
+    the C library makes the object's calls."""
     one = kind(**options)
     if shared:
         assert one.handle
@@ -17,7 +17,7 @@ def made(shared, kind=Multicast, **options):
 
 
 class Gate:
-    """A delegate whose calls block until it is opened."""
+    """A delegate whose calls block until the gate is opened."""
 
     def __init__(self):
         self.entered, self.opened = threading.Event(), threading.Event()
@@ -31,7 +31,8 @@ class Gate:
 
 @pytest.fixture
 def start():
-    """Starts threads. Each thread must end with the test. If a thread raises an exception, the test fails."""
+    """Starts threads. Each thread must have ended by the end of the test. If a thread raises an
+    exception, the test fails."""
     threads, errors = [], []
 
     def guarded(function, arguments):
@@ -62,5 +63,5 @@ def gate(start):  # depends on `start`, so that the gate is opened before the te
 
 @pytest.fixture(params=[False, True], ids=["private", "shared"])
 def shared(request):
-    """Whether C code may have the handle. The same rules apply in both cases."""
+    """Whether C code may know the handle. The same rules apply in both cases."""
     return request.param

@@ -1,4 +1,4 @@
-"""Tests copy, deepcopy and pickle. A copy must not have the handle of the original object."""
+"""Tests copy, deepcopy and pickle. A copy must not share the handle of the original object."""
 
 import copy
 import dataclasses

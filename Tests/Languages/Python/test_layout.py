@@ -1,4 +1,4 @@
-"""Tests that the numbers in the module are the same as those in the header."""
+"""Tests that the numbers in the module agree with the numbers in the header."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Tests fork, the end of the interpreter, and threads of C. Each test runs a separate process."""
+"""Tests fork, the end of the interpreter, and threads that C code creates. Each test runs a
+separate process."""
 
 import os
 import subprocess
@@ -249,7 +250,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_processes_of_multiprocessing(tmp_path, method):
-    # The program must be in a file, because the child imports it.
+    # The program must be stored in a file, because the child process imports it.
     path = tmp_path / "program.py"
     path.write_text(f"""
 import concurrent.futures, multiprocessing, threading

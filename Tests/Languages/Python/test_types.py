@@ -1,4 +1,5 @@
-"""Tests the types of the installed package. Runs mypy --strict for it and for a program that uses it."""
+"""Tests the types of the installed package. Runs mypy --strict on the package and on a program that
+uses it."""
 
 import re
 import subprocess

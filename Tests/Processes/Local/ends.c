@@ -75,8 +75,8 @@ TEST_OF_BROKER(long_name_is_cut_between_characters, NULL) {
 }
 
 /* Only the fastest of several rounds counts, because the machine may be busy. The peers process a
- * new name before each kill, and then sleep. If they noticed a kill only at their next timeout, no
- * round would be fast. */
+ * new name before each kill, and then sleep. If the peers noticed a kill only at their next
+ * timeout, no round would be fast. */
 TEST_OF_BROKER(kill_is_told_within_10_ms, NULL) {
   enum { COUNT = 10 };
   SCOPED peer here;
@@ -112,11 +112,11 @@ TEST_OF_BROKER(peer_that_detaches_is_told, NULL) {
   CHECK_TEXT(here.gone_name, "there");
 }
 
-/* ---- Publishers that are killed -------------------------------------------------------------- */
+/* ---- Killed publishers ----------------------------------------------------------------------- */
 
-/* A process publishes numbers until it is killed. It stores each number in `begun` before it
- * publishes the number, and in `accepted` when the publication has been accepted. The struct is in
- * shared memory. */
+/* A process publishes numbers until it is killed. The process stores each number in `begun` before
+ * it publishes the number, and in `accepted` when the publication has been accepted. The struct is
+ * in shared memory. */
 typedef struct numbers {
   int may_begin, begun, accepted;
 } numbers;
@@ -133,8 +133,8 @@ static void publish_until_killed(int port, numbers *n, multicast_overflow overfl
   }
 }
 
-/* Two peers observe the numbers. Each must receive all accepted numbers, and may receive one more
- * number, which was being published during the kill. */
+/* Two peers observe the numbers. Each peer must receive all accepted numbers, and may also receive
+ * the number that was being published during the kill. */
 TEST(what_a_killed_process_has_published_arrives) {
 #ifdef IS_WITHOUT_THREADS_IN_CHILDREN
   static const int rounds = 1; /* later children would be forked by a process with threads */
@@ -211,7 +211,7 @@ TEST_OF_BROKER(groups_do_not_meet, NULL) {
   CHECK_EQ(calls, 0);
 }
 
-/* If all peers are killed, their remaining files do not disturb later peers. */
+/* If all peers are killed, the files that they leave behind do not affect later peers. */
 TEST_OF_BROKER(group_of_killed_peers_can_be_joined, NULL) {
   SCOPED peer here;
   remote all[5];
@@ -307,8 +307,8 @@ TEST(default_folders) {
 
 #ifndef IS_WITHOUT_THREADS_IN_CHILDREN
 
-/* Runs as a user other than root, with this umask. Two peers meet, and a third peer finds the files
- * of a killed process. */
+/* Runs as a user other than root, with the umask `mask`. Two peers meet, and a third peer finds the
+ * files of a killed process. */
 static void meet_with_umask(void *mask) {
   char folder[] = "/tmp/multicast-umask-XXXXXX", path[96];
   peer here, there;
@@ -345,7 +345,7 @@ TEST(umask_locks_nobody_out) {
 
 #endif
 
-/* The path of the socket is longer than the system allows in the address of a socket. */
+/* The socket's path is longer than the system allows in a socket address. */
 TEST_OF_BROKER(long_folders_can_be_used, NULL) {
   char folder[200], group[101];
   SCOPED peer here, there;
@@ -365,7 +365,7 @@ TEST_OF_BROKER(long_folders_can_be_used, NULL) {
 }
 
 /* The test locks the group, like a process that has been stopped while joining. Other peers cannot
- * join, and must report this and try again. */
+ * join, so they must report the failure and try again. */
 TEST_OF_BROKER(group_that_is_locked_is_told_and_tried_again, NULL) {
   SCOPED peer first, p;
   char path[64];
@@ -409,7 +409,7 @@ TEST(options_that_are_wrong_are_refused) {
 /* ---- Children -------------------------------------------------------------------------------- */
 
 /* A peer has ended, but a child process still has the peer's socket open. The thread of the other
- * peer must report the end and then sleep, instead of polling the socket again and again. */
+ * peer must report the end and then sleep, instead of polling the socket endlessly. */
 TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   SCOPED peer here, there;
   peer_connect_to(&here, b);
@@ -439,8 +439,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* The late peer has sent its hello, but its thread is busy, so it has not received the hello of one
- * of the other peers. The other peers must not disconnect the late peer. */
+/* The late peer has sent its hello, but has not received the hello of one of the other peers,
+ * because its thread is busy. The other peers must not disconnect the late peer. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;

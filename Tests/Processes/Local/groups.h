@@ -7,8 +7,8 @@
 
 #include <time.h>
 
-/* Another process, whose peer only observes some names. It must be started before this process has
- * threads. */
+/* Another process, whose peer only observes some names. The other process must be started before
+ * this process has threads. */
 typedef struct remote {
   pid_t pid;
   int *arrived; /* the number of notifications that have arrived there, in shared memory */

@@ -1,5 +1,5 @@
-/* Tests peers that break the rules. A transport must disconnect them, must not read outside their
- * memory, and must continue to work. */
+/* Tests peers that break the rules. A transport must disconnect such peers, must not read outside
+ * their memory, and must continue to work. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* A wrong packet. A stranger sends it instead of its hello, or after its hello. */
+/* A wrong packet, which a stranger sends instead of its hello or after its hello. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
@@ -163,7 +163,7 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid positions as the head of its ring. These positions are before the
+/* The stranger stores invalid positions as the head of its ring. Invalid positions are before the
  * position up to which the victim has read, or further ahead than the size of the ring, or inside
  * an entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
@@ -289,7 +289,7 @@ TEST_OF_BROKER(sockets_of_others_are_no_peers, NULL) {
   expect_no_peer(b, "1-1", SOCK_DGRAM);
 }
 
-/* ---- Heads that are too far away ------------------------------------------------------------- */
+/* ---- Heads that are too far ahead ------------------------------------------------------------ */
 
 /* The victim skips all entries, because they are for other peers. The head is further ahead than
  * the size of the ring, so without a check the victim would read the ring again and again. */
@@ -376,8 +376,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry. It had stored that it had dropped more
- * entries than it had written. */
+/* The stranger was killed while it dropped the second entry. The stranger had stored that it had
+ * dropped more entries than it had written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;

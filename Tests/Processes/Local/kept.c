@@ -166,8 +166,8 @@ TEST_OF_BROKER(value_waits_for_room, NULL) {
   expect_log(&l, "2:value 1:next ");
 }
 
-/* Two other peers leave. This peer removes an observer while the end of the first one is being
- * reported, and adds it again while the end of the second one is being reported. */
+/* Two other peers leave. This peer removes an observer while the end of the first peer is being
+ * reported, and adds the observer again while the end of the second peer is being reported. */
 typedef struct leaver {
   peer p;
   gate first_is_gone, may_go_on;

@@ -6,7 +6,7 @@
 
 static const uint64_t a_while = 50000000, ten_seconds = 10000000000u;
 
-/* Announces to the victim that this stranger answers the name `q`. */
+/* Announces to the victim that this stranger answers questions about `q`. */
 static void say_answers(const stranger *s) {
   CHECK_EQ(message_send(s->socket, MESSAGE_WANT, 1, 0, "q", -1), 0);
 }
@@ -26,7 +26,7 @@ static void send_answer(stranger *s, uint64_t number, char text) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* A thread of the stranger, which calls `lie` for each question in the victim's ring. */
+/* The stranger's thread, which calls `lie` for each question in the victim's ring. */
 typedef struct liar {
   scene *c;
   uint64_t at; /* the position up to which it has read */
@@ -61,7 +61,8 @@ static void answer_twice(scene *c, uint64_t number) {
 static void let_another_answer(scene *c, uint64_t number) { send_answer(&c->other, number, 'a'); }
 static void say_nothing(scene *c, uint64_t number) {}
 
-/* The victim asks one question, and the stranger calls `lie`, which answers it wrongly. */
+/* The victim asks one question, and the stranger calls `lie`, which answers the question
+ * wrongly. */
 static multicast_status ask_liar(scene *c, told *t, void (*lie)(scene *c, uint64_t number)) {
   liar l = {c, LOAD(c->s.its.board->head), 0, lie};
   pthread_t thread = start_thread(be_a_liar, &l);
@@ -193,7 +194,7 @@ static void send_question(stranger *s, uint64_t number) {
   stranger_write(s, &r, behind, sizeof behind);
 }
 
-/* Expects that the last entry in the victim's ring is this answer. */
+/* Expects that the last entry in the victim's ring is the given answer. */
 static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multicast_status status) {
   entry r;
   uint64_t got;
@@ -208,8 +209,8 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
 }
 
 /* The stranger asks questions with arbitrary numbers, uses some numbers twice, and asks questions
- * for a name that nobody answers. Finally, it asks more questions than there is room for answers in
- * the victim's ring, and does not read the answers. */
+ * about a name without an answerer. Finally, it asks more questions than there is room for answers
+ * in the victim's ring, and does not read the answers. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

@@ -16,14 +16,14 @@
 #define TRANSPORT_HAS_PEERS
 #define TRANSPORT_FLAGS 0u /* this library has no flags */
 #define TRANSPORT_FLUSH_CONNECTS true
-/* The number of answers to ended questions. Transports with brokers count these answers together
- * with other messages. */
+/* The number of answers that arrived after their questions had ended. Transports with brokers count
+ * such answers together with other messages. */
 #define TRANSPORT_LATE(stats) ((stats).late)
 #define TRANSPORT_DROPPED(stats) 0u
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).published == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).connected != 0)
 
-/* `published` must be equal to this sum. */
+/* The number of publications must be equal to this sum. */
 #define TRANSPORT_STATS_SUM(stats) ((stats).sent + (stats).unwanted)
 
 #endif

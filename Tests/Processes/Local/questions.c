@@ -94,8 +94,8 @@ THREAD(open_busy, peer *p) {
   gate_open(&busy);
 }
 
-/* The peer stops answering the name when the question is already in the ring, and reads the
- * question later. */
+/* The peer stops answering questions about the name when a question is already in the ring, and
+ * reads the question later. */
 TEST(peer_that_does_not_answer_any_more_says_so) {
   broker b;
   SCOPED peer here, there;
@@ -149,7 +149,8 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
-/* In row 0 the peer begins to observe a name, and in row 1 it begins to answer the name. */
+/* In row 0 the peer begins to observe a name, and in row 1 it begins to answer questions about the
+ * name. */
 static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
                                    const char *text) {
   static multicast_local_question unused;
@@ -160,8 +161,8 @@ static void change_names_when_gone(void *context, multicast_local_state state, i
 }
 
 /* `changed` adds a name on the transport's thread. At this time, the thread has already sent its
- * other names to the peers, and will sleep for a second. It must announce the new name before it
- * sleeps, because nothing would wake it. */
+ * other names to the peers, and is about to sleep for a second. It must announce the new name
+ * before that, because nothing would wake it. */
 TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
   for (row = 0; row < 2; ++row) {
     SCOPED peer here;
@@ -214,8 +215,8 @@ TEST(peer_that_detaches_without_an_answer_is_told) {
   broker_delete(&b);
 }
 
-/* Counts the questions of a process, which answers only questions of one byte. The count is in
- * shared memory. */
+/* Counts the questions that a process receives. The process answers only questions whose payload is
+ * one byte. The count is in shared memory. */
 typedef struct silent {
   int asked;
 } silent;
@@ -295,7 +296,7 @@ TEST(killed_peer_is_told_soon) {
   broker_delete(&b);
 }
 
-/* ---- Rings that are full --------------------------------------------------------------------- */
+/* ---- Full rings ------------------------------------------------------------------------------ */
 
 static void fill(const peer *p, const char *name) {
   static const char payload[1000];
@@ -345,7 +346,8 @@ TEST(question_without_room_waits_no_longer_than_its_time) {
   expect_no_room(MULTICAST_OVERFLOW_BLOCK);
 }
 
-/* Fills the ring of a peer with questions. The answering peer is busy and does not read them. */
+/* Fills the ring of a peer with questions. The answering peer is busy and does not read the
+ * questions. */
 static void fill_with_questions(const peer *p, const char *name) {
   static char payload[1001];
   told t = {0};

@@ -102,7 +102,7 @@ void stranger_write(stranger *s, const entry *r, const void *behind, size_t size
   memcpy(at, r, sizeof *r);
   memcpy(at + sizeof *r, behind, size);
   __atomic_store_n(&b->head, b->head + r->size, __ATOMIC_RELEASE);
-  /* If the socket is full, the victim wakes up anyway. */
+  /* If the socket is full, the victim has unread messages and wakes up anyway. */
   const int error = message_send(s->socket, MESSAGE_WAKE, 0, 0, NULL, -1);
   CHECK(error == 0 || error == EAGAIN);
 }

@@ -1,5 +1,5 @@
-/* Strangers are programs that talk to a transport like peers but may break the rules. They use the
- * library's own functions for shared memory and messages. */
+/* Strangers are programs that talk to a transport like peers but may break the rules. Strangers use
+ * the library's own functions for shared memory and messages. */
 
 #ifndef STRANGERS_H
 #define STRANGERS_H

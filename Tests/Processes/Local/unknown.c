@@ -117,7 +117,8 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
-/* The publisher leaves before the thread of `busy` has noticed that the publisher joined. */
+/* The publisher leaves the group before the thread of `busy` has noticed that the publisher
+ * joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {
   peer late;
   peer_connect_to(&late, &s->b);
@@ -146,8 +147,8 @@ TEST_OF_STAGE(ring_that_is_full_for_a_peer_in_an_observer_refuses) {
 
 /* ---- Last values ----------------------------------------------------------------------------- */
 
-/* Connects a peer that has retained values before it joins. After joining, it publishes more values
- * before it knows the names of `busy`. */
+/* Connects a peer that has retained values before it joins. After joining, the peer publishes more
+ * values before it knows the names of `busy`. */
 static void connect_with_values(peer *late, const broker *b) {
   CHECK_EQ(chmod(b->folder, 0770), 0);
   peer_begin(late, b->port, &OPTIONS(.retains = retains_k));
@@ -183,7 +184,7 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
 }
 
 /* The observer is registered when the peers know each other's names. Of the earlier publications,
- * it receives only the retained values. */
+ * this observer receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -377,7 +378,7 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
 }
 
 /* Silent connections occupy all places of `here` until they time out. Only then can `here` accept
- * the new peer, and until then the publications of the new peer stay in its ring. */
+ * the new peer, and until then the new peer's publications stay in its own ring. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];
@@ -404,8 +405,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* Imitates a publisher that has dropped all its entries. Wakes the reader if it is asleep, although
- * it is usually still polling. */
+/* Imitates a publisher that has dropped all its entries. Wakes the reader if the reader is asleep,
+ * although the reader is usually still polling. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;

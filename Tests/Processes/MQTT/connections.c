@@ -76,7 +76,7 @@ TEST_OF_BROKER(session_collects_what_is_published_meanwhile, NULL) {
   peer_observe(&there, "n", counting(&s));
   EVENTUALLY(LOAD(s.next) == 10);
   CHECK_EQ(s.wrong, 0);
-  /* When the first message of a name without observers arrives, the transport unsubscribes the
+  /* When the first message of a name without observers arrives, the transport unsubscribes from the
    * name. */
   EVENTUALLY(peer_stats(&there).ignored == GONE);
   peer_flush(&there);

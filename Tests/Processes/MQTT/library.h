@@ -16,14 +16,14 @@
 #define TRANSPORT_PREFIX topic_prefix
 /* Whether a flush waits for the first connection if there is nothing to flush. */
 #define TRANSPORT_FLUSH_CONNECTS false
-/* The number of answers to ended questions. Transports with brokers count these answers together
- * with other messages. */
+/* The number of answers that arrived after their questions had ended. Transports with brokers count
+ * such answers together with other messages. */
 #define TRANSPORT_LATE(stats) ((stats).ignored)
 #define TRANSPORT_DROPPED(stats) ((stats).dropped)
 #define TRANSPORT_HAS_SENT(stats, count) ((stats).sent == (count))
 #define TRANSPORT_IS_CONNECTED(stats) ((stats).protocol != 0)
 
-/* `published` must be equal to this sum. */
+/* The number of publications must be equal to this sum. */
 #define TRANSPORT_STATS_SUM(stats) \
   ((stats).waiting + (stats).sending + (stats).sent + (stats).dropped + (stats).rejected)
 

@@ -53,7 +53,7 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   broker_delete(&b);
 }
 
-/* These payloads look like a header of this version or a later version of the library. */
+/* The following payloads look like a header of this version or a later version of the library. */
 static const unsigned char looks_like_ours[] = {0x93, 0x4d, 0x43, 1, 0, 0, 0, 0, 1,
                                                 2,    3,    4,    5, 6, 7, 8, 9};
 static const unsigned char looks_later[] = {0x93, 0x4d, 0x43, 2, 0};

@@ -108,8 +108,8 @@ static void expect_retained(uint32_t protocol) {
   broker_delete(&b);
 }
 
-/* A publisher receives its own retained value only if its messages do not say which transport has
- * sent them. */
+/* A publisher receives its own retained value only if its messages contain no header that
+ * identifies their sender. */
 static void expect_retained_of_own(uint32_t protocol, uint32_t flags, int calls) {
   broker b;
   peer here, there;
@@ -255,7 +255,7 @@ TEST(broker_that_sends_noise_is_left) {
   expect_no_harm(BYTES("\x20\x03\0\0\0\x30\xff\xff\xff\xff\xff\x7f"), false);
 }
 
-/* The broker accepts the connection and then sends a wrong packet. These packets are a message
+/* The broker accepts the connection and then sends a wrong packet. The wrong packets are a message
  * whose topic is longer than the message, a response without a request, a topic that is not UTF-8,
  * and an incomplete topic. */
 TEST(broker_that_sends_wrong_packets_is_left) {
@@ -348,7 +348,8 @@ TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* A broker that acknowledges a subscription only after the name has been unsubscribed. */
+/* A broker that acknowledges a subscription only after the client has unsubscribed from the
+ * name. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
@@ -485,7 +486,7 @@ TEST(acknowledgements_may_come_in_any_order) {
 }
 
 /* When a broker ends a connection with a reason, libmosquitto 2.0 unlocks a mutex that is not
- * locked. This is harmless, because only one thread uses the mutex. */
+ * locked. The unlock is harmless, because only one thread uses the mutex. */
 #ifdef __SANITIZE_THREAD__
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "mutex:libmosquitto.so\n"; }
@@ -577,10 +578,10 @@ TEST(packets_go_out_together) {
   EVENTUALLY(LOAD(calls) == BURST);
   peer_release(&p);
   server_end(&s);
-  /* Usually the broker receives 3 segments before the acknowledgements. They contain the CONNECT
-   * packet, the subscription, and all publications. The acknowledgements need 2 segments, because
-   * the first of them is sent immediately, and the others are sent together. On a busy machine
-   * there are some more segments, because the system sends delayed data after 200 ms. */
+  /* Usually the broker receives 3 segments before the acknowledgements. These segments contain the
+   * CONNECT packet, the subscription, and all publications. The acknowledgements need 2 segments,
+   * because the first of them is sent immediately, and the others are sent together. On a busy
+   * machine there are some more segments, because the system sends delayed data after 200 ms. */
   if (segments_of_publications > BURST / 2) CHECK_EQ(segments_of_publications, 3);
   if (segments_of_answers > BURST / 2) CHECK_EQ(segments_of_answers, 2);
 }
@@ -757,8 +758,8 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
   server_end(&s);
 }
 
-/* An earlier process with the same client identifier has answered the name. This process does not
- * answer the name, so it must unsubscribe from the name's questions. */
+/* An earlier process with the same client identifier has answered questions about the name. This
+ * process does not answer them, so it must unsubscribe from questions about the name. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};
@@ -781,8 +782,8 @@ TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   }
 }
 
-/* Each process uses a different topic for its answers. The broker's session must not accumulate
- * subscriptions to these topics. */
+/* Each process receives its answers through a different topic. The broker's session must not
+ * accumulate subscriptions to these topics. */
 TEST_OF_BROKER(session_does_not_keep_where_answers_come, "allow_anonymous true\nsys_interval 1") {
   for (int i = 0; i < 3; ++i) {
     SCOPED peer p;

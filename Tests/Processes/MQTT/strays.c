@@ -8,8 +8,8 @@
 #define COLLECTOR(...) \
   &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60, __VA_ARGS__)
 
-/* Imitates an earlier process that observed `n` and answered `q`. After its end, publishes `count`
- * numbers and asks a question, which the broker stores. */
+/* Imitates an earlier process that observed `n` and answered questions about `q`. After its end,
+ * publishes `count` numbers and asks a question, which the broker stores. */
 static void collect(broker *b, peer *here, int count) {
   peer earlier;
   int calls = 0;
@@ -73,8 +73,8 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
 }
 
 /* The broker has stored more messages than the transport buffers, and the transport has a queue.
- * When its buffer is full, the transport stops reading. It must continue to read when some messages
- * have been delivered. */
+ * When its buffer is full, the transport stops reading. The transport must continue to read when
+ * some messages have been delivered. */
 TEST_OF_BROKER(much_that_a_session_has_collected_waits,
                "allow_anonymous true\nmax_queued_messages 0") {
   enum { COUNT = 3000 };
@@ -111,7 +111,7 @@ TEST_OF_BROKER(what_nobody_observes_is_ignored_after_a_second, NULL) {
   peer_observe(&there, "other", counter(&other));
   EVENTUALLY(peer_stats(&there).ignored == 6);
   CHECK(time_now() - before >= 900000000 && time_now() - before < 5000000000u);
-  /* The transport has unsubscribed the name without observers. */
+  /* The transport has unsubscribed from the name without observers. */
   peer_flush(&there);
   int i = 0;
   CHECK_OK(peer_publish(&here, "n", 1, &i, sizeof i));

@@ -177,7 +177,7 @@ TEST(what_is_not_permitted_is_told) {
   EVENTUALLY(LOAD(here.publications_refused) == 1);
   CHECK(strcasestr(here.refusal, "multicast.closed.1") != NULL);
   CHECK_EQ(peer_stats(&here).rejected, 1);
-  /* The connections have survived the refusals. */
+  /* The refusals have not closed any connection. */
   CHECK_OK(peer_publish(&here, "open", 2, "y", 1));
   record_wait(r, 1);
   CHECK(record_is(r, 2, "y", 1));
@@ -383,8 +383,8 @@ TEST(tls_connects_and_refuses) {
   transport_options options = tls_options(&here, &b, "ours.crt");
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
-  /* The flag requests TLS. The address has another host than the certificate, so `tls_name` gives
-   * the name in the certificate. */
+  /* The flag requests TLS. The address and the certificate name different hosts, so `tls_name`
+   * gives the name in the certificate. */
   snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
   options.flags = MULTICAST_NATS_TLS;
   options.tls_name = "localhost";

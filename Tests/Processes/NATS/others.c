@@ -328,8 +328,8 @@ THREAD(flush_soon, peer *p) {
 }
 
 /* Like servers before version 2.2, the server does not announce that it supports headers.
- * Therefore it cannot report that nobody answers. Later it sends answers to questions that have not
- * been asked. */
+ * Such a server cannot report that nobody answers, because the report is a message with a header.
+ * Later the server sends answers to questions that have not been asked. */
 TEST(server_that_sends_wrong_answers_does_no_harm) {
   server s = {.bytes = INFO, .more = "MSG x 1 1\r\nx\r\n"
                                      "HMSG _INBOX.0 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"

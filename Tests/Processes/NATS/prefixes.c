@@ -1,5 +1,5 @@
-/* Tests observers of prefixes. If there is such an observer, the transport subscribes to all names
- * in addition to single names. */
+/* Tests observers of prefixes. If a prefix has an observer, the transport subscribes to all names
+ * in addition to the individual names. */
 
 #include "../Transports/Harness/prefixes.h"
 
@@ -9,7 +9,8 @@ TEST_OF_BROKER(names_that_begin_with_a_prefix_arrive_once, NULL) {
   end(&there);
 }
 
-/* Some names have observers before the prefix has one, and other names get observers later. */
+/* Some names have observers before the prefix has an observer, and other names get observers
+ * later. */
 TEST_OF_BROKER(names_and_a_prefix_of_them_arrive_once, NULL) {
   SCOPED peer here, there;
   log l = no_log;

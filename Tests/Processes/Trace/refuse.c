@@ -1,5 +1,5 @@
-// A library for LD_PRELOAD. It makes a system call fail in the traced program. The environment
-// variable REFUSE selects the call.
+// A library for LD_PRELOAD. The library makes a system call fail in the traced program. The
+// environment variable REFUSE selects the call.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

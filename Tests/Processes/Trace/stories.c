@@ -163,8 +163,7 @@ static void count_crowd(void *context, multicast target, uint64_t count, const c
   ++crowds;
 }
 
-// The program sets its own watch of all multicasts. The watch works in the same way as without the
-// trace.
+// The program sets its own watch of all multicasts. The watch works as it would without the trace.
 static void own_watch(void) {
   multicast_watch watch = multicast_watch_default();
   const multicast target = one(takes_30_ms, "watched"), crowd = one(quick, "one of two");

@@ -139,8 +139,8 @@ TEST(transports_that_are_forged_are_refused) {
 TEST(names_and_payloads_that_are_none_are_refused) {
   SCOPED peer p;
   transport_options options = peer_options(&p, free_port());
-  /* `long_prefix` begins with a NUL. Functions that support prefixes read it as a prefix that is
-   * too long, and other functions as an empty name. */
+  /* `long_prefix` begins with a NUL. Functions that support prefixes read `long_prefix` as a prefix
+   * that is too long, and other functions read it as an empty name. */
   char long_text[257] = "", long_prefix[258] = "";
   const char *const names[] = {NULL, long_prefix, long_text};
   options.max_payload = 1000;

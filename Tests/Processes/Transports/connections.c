@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-/* When the broker ends, it loses the session of `there`. After the restart `there` must reconnect
+/* When the broker ends, the session of `there` is lost. After the restart `there` must reconnect
  * first, so that no publication of `here` is lost. */
 TEST_OF_BROKER(publications_wait_for_the_broker, NULL) {
   SCOPED peer here, there;
@@ -84,7 +84,7 @@ TEST_OF_BROKER(names_are_subscribed_again, NULL) {
     CHECK_OK(there.transport.subscribe(there.transport.context, name));
   }
   peer_flush(&there);
-  /* Unsubscribe half of the names while there is no connection. */
+  /* Unsubscribe from half of the names while there is no connection. */
   broker_end(b, SIGKILL);
   EVENTUALLY(LOAD(there.lost) == 1);
   for (int i = 0; i < NAMES; i += 2) {

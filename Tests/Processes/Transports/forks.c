@@ -1,6 +1,6 @@
-/* Tests that a child of fork() can destroy the broadcaster, whatever instruction the transport's
- * thread was executing. The thread receives messages that replace a buffer, and the process forks
- * at each instruction of the library that the thread executes. */
+/* Tests that a child of fork() can destroy the broadcaster, no matter which instruction the
+ * transport's thread was executing. The thread receives messages that replace a buffer, and the
+ * process forks at each instruction of the library that the thread executes. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -63,7 +63,7 @@ static void on_trap(int signal, siginfo_t *info, void *context) {
   errno = kept;
 }
 
-/* Finds out where the code of the library or program that contains the function is mapped. */
+/* Finds the address range of the library or program that contains the function. */
 static void find_instructions(uintptr_t function) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[512];

@@ -1,5 +1,5 @@
-/* Tests that transports can be attached, detached, and released during calls. Also tests queues,
- * forks and options. */
+/* Tests that transports can be attached, detached, and released during calls. The tests also cover
+ * queues, forks and options. */
 
 #include "Harness/broker.h"
 
@@ -536,8 +536,9 @@ static void expect_end_of_child(bool detaches) {
   EVENTUALLY(LOAD(f.child) != 0);
   for (uint32_t event = 2; event <= 50; ++event)
     CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", event, "x", 1), 0);
-  /* The child process ends, because it has only the thread that called fork(). It has read nothing
-   * from the connection, so the parent receives all messages. */
+  /* The child process ends when its observer returns, because the thread that called fork() is the
+   * child's only thread. The child has read nothing from the connection, so the parent receives all
+   * messages. */
   CHECK_EQ(waitpid(f.child, &status, 0), f.child);
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
@@ -669,7 +670,7 @@ THREAD(connect_with_others, int *ready) {
   peer_release(&p);
 }
 
-/* These are the first transports of the process, so the threads initialize the library at the same
+/* The threads create the first transports of the process, and so initialize the library at the same
  * time. ThreadSanitizer checks that there is no race. */
 TEST(first_transports_may_be_made_at_once) {
   pthread_t threads[4];

@@ -53,8 +53,8 @@ TEST(payloads_of_0_to_1_mib_arrive) {
   pair_end(&p);
 }
 
-/* Writes a name of `size` bytes. Its bytes cycle through the 255 possible values, and `first`
- * selects the value of the first byte. */
+/* Writes a name of `size` bytes. The bytes of the name cycle through the 255 possible values, and
+ * `first` selects the value of the first byte. */
 static void write_name(char *name, int size, int first) {
   for (int i = 0; i < size; ++i) name[i] = (char)(1 + (first + i) % 255);
   name[size] = '\0';

@@ -101,7 +101,7 @@ TEST(nobody_answers_is_told_at_once) {
   broker_delete(&b);
 }
 
-/* ---- Threads that may send requests ---------------------------------------------------------- */
+/* ---- Threads that may ask questions ---------------------------------------------------------- */
 
 FUNCTION(ask_here, asking *a) {
   a->result = ask(a->p, &a->t, "q", "inside", ten_seconds);
@@ -465,8 +465,8 @@ static int answered_of(asker *askers) {
   return count;
 }
 
-/* Each answer must wake only its asker. If each answer woke all askers, every asker would wake up
- * once per answer. */
+/* Each answer must wake only the thread that waits for it. If each answer woke all asking threads,
+ * each thread would wake up once per answer. */
 TEST(answer_wakes_its_asker_alone) {
   static asker askers[ASKERS];
   static pending kept;

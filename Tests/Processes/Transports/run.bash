@@ -119,8 +119,8 @@ build_fault_tests() {
 }
 
 # Builds all tests with the same objects, which count executed lines in the folder `counts`.
-# Existing objects are not rebuilt, so that their counts continue. The objects of the common code
-# are built once for all transports.
+# Existing objects are not rebuilt, so that their counts keep accumulating. The objects of the
+# common code are built once for all transports.
 build_counting() {
   local of_all=$counts/Transports of_one=$counts/$folder count=(--coverage -fprofile-update=atomic)
   mkdir -p "$counts"
@@ -158,7 +158,7 @@ run_tests() {
   [ $status -eq 0 ] || exit 1
 }
 
-# block KIND: prints the first code block of this kind in the transport's README.md.
+# block KIND: prints the first code block of kind KIND in the transport's README.md.
 block() {
   awk -v kind="\`\`\`$1" '$0 == kind && !n { inside = n = 1; next } /^```$/ { inside = 0 } inside' \
     "$root/Sources/Transports/$folder/README.md"

@@ -5,15 +5,15 @@
 
 #include "outbox.h"
 
-/* Counts the messages that a queue has accepted and then dropped. It is a separate object, because
- * the queue may drop messages after the client has been freed. */
+/* Counts the messages that a queue has accepted and then dropped. The counter is a separate object,
+ * because the queue may drop messages after the client has been freed. */
 typedef struct drops {
   int references; /* held by the client and by each message in the queue */
   uint64_t count;
 } drops;
 
-/* Identifies a question. `peer` is its asker, and `number` is unique among the asker's questions.
- * The engine assigns both numbers. */
+/* Identifies a question. `peer` identifies the asker, and `number` is unique among the asker's
+ * questions. The engine assigns both. */
 typedef struct origin {
   uint64_t peer, number; /* 0 for a notification */
 } origin;
@@ -35,7 +35,7 @@ typedef struct arrivals {
   arrival *first, *last;
 } arrivals;
 
-/* Returns the size of a message in memory. */
+/* Returns the number of bytes that a message occupies in memory. */
 size_t arrival_size(const char *name, span payload);
 /* Writes a message to `a`, which is `whole` bytes long. Returns NULL if `a` is NULL. */
 arrival *arrival_write(arrival *a, size_t whole, const char *name, uint32_t event, span payload);

@@ -43,7 +43,7 @@ typedef struct outbox {
   uint64_t tickets; /* the last ticket */
 } outbox;
 
-/* Returns the size of the publication in memory. */
+/* Returns the number of bytes that the publication will occupy in memory. */
 size_t draft_size(const draft *d);
 /* Writes the publication to `p`, which is draft_size() bytes long. Returns NULL if `p` is NULL. */
 publication *publication_write(publication *p, const draft *d);

@@ -55,14 +55,15 @@ size_t coding_write_all(const coding *how, char *address, const char *prefix, co
   return at;
 }
 
-/* Reads the two digits of an escaped byte. Returns 0 if the escape is not valid. */
+/* Reads the two digits of an escaped byte. Returns 0 if the escape sequence is not valid. */
 static unsigned char read_escape(const coding *how, const char *digits) {
   const char *high = digits[0] == '\0' ? NULL : strchr(hexadecimal, digits[0]);
   const char *low = high == NULL || digits[1] == '\0' ? NULL : strchr(hexadecimal, digits[1]);
   unsigned char byte;
   if (low == NULL) return 0;
   byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
-  /* Escaping a plain byte is an error, because otherwise a name could have several addresses. */
+  /* It is an error to escape a byte that needs no escape, because a name must have only one
+   * address. */
   return coding_is_plain(how, byte) ? 0 : byte;
 }
 

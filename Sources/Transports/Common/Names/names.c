@@ -19,8 +19,8 @@ static void insert(names *all, known_name *name) {
   *place = name;
 }
 
-/* Replaces the table with a larger one. If there is no memory for it, the full table remains in
- * use. Returns false if there is no table. */
+/* Replaces the table with a larger one. If there is no memory for the larger table, the full table
+ * remains in use. Returns false if there is no table at all. */
 static bool grow(names *all) {
   names larger = *all;
   size_t i;

@@ -1,4 +1,5 @@
-/* Stores the names that have or once had observers, and the changes to report to the broker. */
+/* Stores the names that have or once had observers, and the changes that the broker does not know
+ * yet. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -26,7 +27,7 @@ typedef struct names {
   size_t capacity;
   size_t count;
   size_t wanted;
-  uint64_t changes; /* number of calls of names_want() */
+  uint64_t changes; /* number of calls to names_want() */
   known_name *first_change, *last_change;
 } names;
 
@@ -45,7 +46,7 @@ known_name *names_next(const names *all, const known_name *name); /* NULL gives 
 
 /* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
  * first one if `last` is NULL. Returns NULL if there are no more prefixes. The text of a prefix
- * begins with an asterisk, so that it is never empty. */
+ * begins with an asterisk, so that the text is never empty. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

@@ -11,7 +11,7 @@
 #include <multicast.h>
 #include <pthread.h>
 
-/* A function that answers the questions of a name. */
+/* A function that answers questions about a name. */
 typedef struct answerer {
   int references;         /* held by the name and by each running call */
   void (*function)(void); /* has the type that the engine's header declares */
@@ -19,7 +19,7 @@ typedef struct answerer {
   void (*release)(void *context);
 } answerer;
 
-/* Drops a reference. If it is the last one, calls `release` and frees the answerer. Must not be
+/* Drops a reference. Calls `release` and frees the answerer if no references are left. Must not be
  * called under a lock or in the child of a fork. Accepts NULL. */
 void answerer_drop(answerer *a);
 
@@ -31,7 +31,7 @@ typedef struct query {
   uint64_t deadline;
 } query;
 
-/* The arguments of a pending call to `visit`. */
+/* The arguments of a pending call to the asker's function `visit`. */
 typedef struct told {
   struct told *next;
   multicast_status status;
@@ -44,15 +44,16 @@ typedef struct told {
 typedef bool visitor(void *context, multicast_status status, int32_t pid, const char *peer,
                      const void *payload, size_t size);
 
-/* An inquiry is a question waiting for answers. Each engine's inquiry begins with this struct.
- * Inquiries are not on the stack of the asking thread, because one of the program's functions may
- * end that thread. If that happens, the inquiry and its reference to the client are never freed. */
+/* An inquiry is a question waiting for answers. Each engine's inquiry struct begins with this one.
+ * Inquiries are allocated on the heap instead of the asking thread's stack, because one of the
+ * program's functions may end that thread. In that case the inquiry and its reference to the client
+ * are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;
   pthread_cond_t changed; /* the asker waits for this */
   multicast_status end;   /* if a broker is used: the result, or MULTICAST_PENDING before the end */
-  told *first, **last;    /* pending calls of `visit`, in order of arrival */
+  told *first, **last;    /* pending calls to `visit`, in order of arrival */
 } inquiry;
 
 /* A hash table of the questions waiting for answers. */
@@ -65,8 +66,8 @@ typedef struct inquiries {
   uint64_t numbers; /* the last number */
 } inquiries;
 
-/* Assigns the next number to a question, and adds the question. The question must be removed before
- * it is freed. */
+/* Assigns the next number to a question, and adds the question to the table. The question must be
+ * removed before it is freed. */
 void inquiry_add(inquiries *all, inquiry *i);
 void inquiry_remove(inquiries *all, inquiry *i);
 inquiry *inquiry_find(const inquiries *all, uint64_t number);  /* returns NULL if there is none */

@@ -29,7 +29,7 @@ void fill(signal &s, window &w, std::vector<mcast::registration> &all, std::vect
   for (size_t &each : data) all.push_back(s.add(w, callable(w, each)));
 }
 
-// Measures add(object, callable) if the object already has other callables.
+// Measures add(object, callable) for an object that already has other callables.
 void add_with_object(size_t size) {
   signal s;
   window w;
@@ -43,7 +43,7 @@ void add_with_object(size_t size) {
     one.remove();
   }
 }
-// Measures the removal of the first and the last callables of an object.
+// Measures how long it takes to remove the first and the last callables of an object.
 void remove_with_object(size_t size) {
   signal s;
   window w;
@@ -55,8 +55,8 @@ void remove_with_object(size_t size) {
   for (size_t i = 0; i < 32; ++i) all[all.size() - 1 - i].remove();
   end();
 }
-// Measures add(object, method) and remove(object, method) if the object has callables in another
-// signal.
+// Measures add(object, method) and remove(object, method) for an object that has callables in
+// another signal.
 void method_of_object(size_t size) {
   signal s, elsewhere;
   window w;

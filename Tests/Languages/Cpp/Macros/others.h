@@ -1,5 +1,6 @@
-// Macros of Apple's AssertMacros.h, and some macros of complex.h, Arduino, termios.h and others.
-// They are repeated here, because Debian does not have these headers or a test cannot include them.
+// Macros from Apple's AssertMacros.h, and some macros from complex.h, Arduino, termios.h and other
+// headers. The macros are repeated here, because Debian does not have the headers or a test cannot
+// include them.
 #define check(x)
 #define check_noerr(x)
 #define check_string(x, y)

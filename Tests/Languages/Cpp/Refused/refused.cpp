@@ -1,7 +1,7 @@
-// Code that must not compile. A part begins at a line `// error:` and ends before the next one.
-// `check-refused` compiles each part as a separate program. With the line that ends with
-// `// refused`, the program must fail with an error that matches the regular expression. Without
-// that line, the program must compile.
+// Code that must not compile. A part begins with a line `// error:`, which contains a regular
+// expression, and ends before the next such line. `check-refused` compiles each part as a separate
+// program. With the line that ends with `// refused`, the program must cause an error that matches
+// the regular expression. Without that line, the program must compile.
 
 #include <multicast/next.hpp>
 #include <multicast/spy.hpp>

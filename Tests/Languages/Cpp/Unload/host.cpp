@@ -1,5 +1,5 @@
-// Loads two plug-ins twice, and checks that they are unloaded when they are closed. After the first
-// plug-in has been unloaded, its file is replaced with another build, which must then be loaded.
+// Loads two plug-ins twice, and checks that closing a plug-in unloads it. After the first plug-in
+// has been unloaded, its file is replaced with another build, which must then be loaded.
 #include "plugin.hpp"
 
 #include <cstdio>
@@ -49,8 +49,8 @@ class plugin {
   void *handle_;
 };
 
-/// Checks that the child of a fork can take one of the headers' locks. This works only if no thread
-/// holds the lock during fork().
+/// Checks that the child of a fork can take one of the headers' locks. The child can take the lock
+/// only if no thread holds the lock during fork().
 bool fork_works(event &s) {
   const pid_t child = fork();
   if (child == 0) {

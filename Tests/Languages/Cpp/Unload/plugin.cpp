@@ -1,4 +1,5 @@
-// A plug-in that uses all headers and is then unloaded. Its two builds differ in BUILD_NUMBER.
+// A plug-in that uses all headers and is then unloaded. The plug-in's two builds differ in
+// BUILD_NUMBER.
 #include "plugin.hpp"
 
 #include <memory>

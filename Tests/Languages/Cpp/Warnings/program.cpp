@@ -1,5 +1,5 @@
-// A program in a project with strict warnings. It includes the headers from an ordinary directory,
-// not from a system directory. Neither the headers nor their macros may cause a warning.
+// A program in a project with strict warnings. The program includes the headers from an ordinary
+// directory, not from a system directory. Neither the headers nor their macros may cause a warning.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
-/* Uses libmulticast in unusual processes. The process opens the library with dlopen, or has several
- * copies of the library, or contains a Swift runtime. */
+/* Uses libmulticast in unusual processes, which open the library with dlopen, contain several
+ * copies of the library, or contain a Swift runtime. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,9 +1,9 @@
-/* The bridge between Java and libmulticast. It calls functions by name, and implements the C side
- * of delegates in Java.
+/* The bridge between Java and libmulticast. The bridge calls functions by name, and implements the
+ * C side of delegates written in Java.
  *
- * Handles, statuses and addresses are passed as 64-bit integers, which are in the registers where
- * the library expects them. A delegate that is passed by value is replaced with its two
- * addresses. */
+ * Handles, statuses and addresses are passed as 64-bit integers, which the C compiler puts into the
+ * registers where the library expects them. A delegate that is passed by value is replaced with its
+ * two addresses. */
 #include <dlfcn.h>
 #include <jni.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ static void detach(void *unused) {
   (*vm)->DetachCurrentThread(vm);
 }
 
-/* Returns the environment of this thread. The thread may be a queue's own thread. */
+/* Returns the JNI environment of this thread, which may be a queue's own thread. */
 static JNIEnv *environment(void) {
   JNIEnv *env = NULL;
   if ((*vm)->GetEnv(vm, (void **)&env, JNI_VERSION_10) != JNI_OK) {

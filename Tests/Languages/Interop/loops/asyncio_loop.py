@@ -1,8 +1,9 @@
 """Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
 libmulticast.so.
 
-With a call, `wake` calls loop.call_soon_threadsafe(), as any thread may. This works with every asyncio loop.
-With the descriptor, loop.add_reader() watches the queue's descriptor. The invoking thread runs no Python.
+With a call, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This call works with
+every asyncio loop. With the descriptor, loop.add_reader() watches the queue's descriptor. The
+invoking thread runs no Python.
 """
 
 import asyncio
@@ -100,7 +101,7 @@ async def receive(title, by_call):
     if not by_call:
         loop.remove_reader(descriptor)  # destroying the queue closes the descriptor
     # The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-    # afterwards. Therefore the loop may be closed, and Python may collect `wake` and `on_number`.
+    # afterwards. The loop may then be closed, and Python may collect `wake` and `on_number`.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived
 

@@ -4,9 +4,8 @@
  * which may be called on any thread.
  *
  * Before and after each poll(), GLib asks a GSource whether it is ready. The source then asks the
- * queue whether calls are queued, so that it needs no separate state that could become wrong.
- * `wake` could also call g_idle_add(), but this would allocate memory each time.
- * */
+ * queue whether calls are queued, so it needs no separate state, which could be out of date. `wake`
+ * could also call g_idle_add(), but this would allocate memory each time. */
 
 #include "worker.h"
 
@@ -18,7 +17,8 @@ typedef struct {
 } QueueSource;
 
 static gboolean queue_source_check(GSource *source) {
-  /* With the time limit 0, this only returns the number of queued calls and does not wait. */
+  /* With the time limit 0, multicast_queue_wait() returns the number of queued calls and does not
+   * wait. */
   return multicast_queue_wait(((QueueSource *)source)->queue, 0) > 0;
 }
 
@@ -77,9 +77,10 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
+  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+   * afterwards. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* Therefore the objects that `wake` uses may be freed now. */
+  /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);
   g_main_context_unref(context);
   return worker_finish(&program.worker, "GLib");

@@ -3,10 +3,10 @@
  * With libev, the queue's `wake` calls ev_async_send(), which is the only function of a loop that
  * any thread may call.
  *
- * libev may combine several ev_async_send() into one callback. No call is lost, because the queue
- * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
- * few calls, and the loop's other watchers get their turn in between.
- * */
+ * libev may combine several calls to ev_async_send() into one callback. A callback makes only a few
+ * of the queued calls, so that the loop's other watchers get their turn in between. The remaining
+ * calls are not forgotten, because the queue calls `wake` again if a run leaves calls in the
+ * queue. */
 
 #include "worker.h"
 
@@ -41,7 +41,7 @@ int main(void) {
   must(program.loop != NULL, "ev_loop_new");
   ev_async_init(&program.async, on_wake);
   program.async.data = &program;
-  /* Start this before creating the queue, because the first `wake` may come immediately. */
+  /* Start the watcher before creating the queue, because the first `wake` may come immediately. */
   ev_async_start(program.loop, &program.async);
 
   multicast_queue_options options = multicast_queue_options_default();
@@ -53,9 +53,10 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
+  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+   * afterwards. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* Therefore the objects that `wake` uses may be freed now. */
+  /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);
   ev_loop_destroy(program.loop);
   return worker_finish(&program.worker, "libev");

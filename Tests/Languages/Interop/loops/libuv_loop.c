@@ -3,10 +3,10 @@
  * With libuv, the queue's `wake` calls uv_async_send(), which is the only function of a loop that
  * any thread may call.
  *
- * libuv may combine several uv_async_send() into one callback. No call is lost, because the queue
- * calls `wake` again if a run leaves calls in the queue. Therefore each callback may make only a
- * few calls, and the loop's timers and sockets get their turn in between.
- * */
+ * libuv may combine several calls to uv_async_send() into one callback. A callback makes only a few
+ * of the queued calls, so that the loop's timers and sockets get their turn in between. The
+ * remaining calls are not forgotten, because the queue calls `wake` again if a run leaves calls in
+ * the queue. */
 
 #include "worker.h"
 
@@ -31,9 +31,11 @@ static void on_wake(uv_async_t *async) {
   must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
   if (!worker_is_done(&program->worker)) return;
 
-  /* The worker still sends. This call waits for a running `wake`, and no `wake` begins after it. */
+  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+   * afterwards. */
   must(multicast_queue_destroy(program->queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* Therefore the handle may be closed now. It is the last handle, so uv_run() returns. */
+  /* No `wake` can run any more, so the handle may be closed now. The handle is the last one of the
+   * loop, so uv_run() returns. */
   uv_close((uv_handle_t *)async, NULL);
 }
 
@@ -41,7 +43,8 @@ int main(void) {
   struct program program;
   uv_loop_t loop;
   must(uv_loop_init(&loop) == 0, "uv_loop_init");
-  /* Initialize this before creating the queue, because the first `wake` may come immediately. */
+  /* Initialize the handle before creating the queue, because the first `wake` may come
+   * immediately. */
   must(uv_async_init(&loop, &program.async, on_wake) == 0, "uv_async_init");
   program.async.data = &program;
 

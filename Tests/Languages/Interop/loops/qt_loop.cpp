@@ -2,9 +2,9 @@
 //
 // With Qt, the queue can wake the event loop in two ways.
 //
-// With a call, `wake` posts an event to an object, by QMetaObject::invokeMethod() with
-// Qt::QueuedConnection, as any thread may. This works with every event dispatcher of Qt, on every
-// system.
+// With a call, `wake` posts an event to an object with QMetaObject::invokeMethod() and
+// Qt::QueuedConnection, which any thread may do. Such events work with every event dispatcher of
+// Qt, on every system.
 //
 // With the descriptor, QSocketNotifier watches the queue's descriptor. This allocates no memory.
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int callsAtATime = 3;
 
-// An object of the loop's thread that runs the queue on this thread.
+// An object that belongs to the loop's thread and runs the queue on that thread.
 class Runner : public QObject {
 public:
   void run() {
@@ -49,9 +49,11 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. This call waits for a running `wake`, and no `wake` begins after it.
+  // The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
+  // afterwards.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
-  // Therefore the object that `wake` uses may be destroyed now. Qt drops the events posted to it.
+  // No `wake` can run any more, so the object that `wake` uses may be destroyed now. Qt drops the
+  // events posted to the object.
   return worker_finish(&runner.worker, "Qt, invokeMethod");
 }
 
@@ -68,7 +70,7 @@ int runWokenByDescriptor() {
     worker_start(&runner.worker, runner.queue);
     QCoreApplication::exec();
   }
-  // The notifier must end first, because destroying the queue closes the descriptor.
+  // The notifier must be destroyed first, because destroying the queue closes the descriptor.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   return worker_finish(&runner.worker, "Qt, QSocketNotifier");
 }

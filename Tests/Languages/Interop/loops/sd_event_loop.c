@@ -4,7 +4,7 @@
  * used, because other threads must not call any function of a loop.
  *
  * The descriptor is readable exactly while calls are queued, and sd-event checks it in each
- * iteration. Therefore a run may leave calls in the queue.
+ * iteration, so a run may leave calls in the queue.
  */
 
 #include "worker.h"
@@ -43,8 +43,8 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   must(sd_event_loop(loop) >= 0, "sd_event_loop");
 
-  /* Do this before destroying the queue, which closes the descriptor. Another file may then get the
-   * same descriptor. */
+  /* Stop watching before destroying the queue, which closes the descriptor. The system may then
+   * reuse the same descriptor for another file. */
   sd_event_source_unref(source);
   /* The worker still sends, but it does not use the loop. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The common part of the programs in this folder. A worker thread sends numbers, and a delegate
- * receives them on the thread of the loop. This file does not depend on the loop.
+ * receives them on the loop's thread. This file does not depend on the loop.
  *
  * The worker sends until the queue is destroyed, like any thread that does not know the loop. A
  * `wake` may therefore be running when the program finally destroys the queue.
@@ -52,7 +52,7 @@ static inline bool worker_is_done(const struct worker *worker) {
 
 /* Runs on the worker thread. After each burst, waits until all calls have been made. The queue is
  * then empty, so the first call of the next burst must wake the loop. The other calls in a burst
- * need not wake it. */
+ * need not wake the loop. */
 static inline void *worker_send(void *context) {
   const struct worker *worker = (const struct worker *)context;
   uint32_t number = 0;
@@ -67,7 +67,7 @@ static inline void *worker_send(void *context) {
   return NULL;
 }
 
-/* Starts the worker. Must be called on the thread of the loop. */
+/* Starts the worker. Must be called on the loop's thread. */
 static inline void worker_start(struct worker *worker, multicast_queue queue) {
   alarm(MOST_SECONDS); /* Ends a program that hangs. */
   worker->arrived = worker->wrong = 0;

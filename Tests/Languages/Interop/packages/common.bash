@@ -1,4 +1,4 @@
-# The common code of the scripts that check packages. These scripts source this file.
+# The common code of the scripts that check packages, all of which source this file.
 # shellcheck shell=bash disable=SC2034  # the scripts that source this file use the variables
 
 # Settings of other builds in the environment must not affect these tests.

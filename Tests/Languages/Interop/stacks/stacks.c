@@ -1,4 +1,4 @@
-/* A program whose delegates cause reports with a stack. The stack contains `main`, `caller`,
+/* A program whose delegates make tools report a stack. The stack contains `main`, `caller`,
  * functions of the library, and `delegate`. */
 
 #include <execinfo.h>

@@ -1,7 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// These programs use the older classes, and are compiled in the older language mode.
+/// These programs use the module's older classes, and are compiled in the older Swift 5 language
+/// mode.
 private let demos = ["CallNode", "DispatchSystem", "Emergencies", "SecurityCenter", "UpdateTitle"]
 
 let package = Package(

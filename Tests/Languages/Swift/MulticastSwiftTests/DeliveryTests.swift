@@ -19,7 +19,8 @@ private func queuedRegistration() -> Multicast.Registration {
   return Multicast.Registration.default
 }
 
-/// Waits until the condition is true. Returns false if it is still false after about ten seconds.
+/// Waits until the condition is true. Returns false if the condition is still false after about ten
+/// seconds.
 private func eventually(_ isSo: () -> Bool) -> Bool {
   for _ in 0..<100_000 {
     if isSo() { return true }

@@ -53,7 +53,8 @@ struct Note: OpenListener {
   func hear(_ text: String) { diary.write("note \(text)") }
 }
 
-/// A gate that is opened once and then stays open. Any number of threads can wait until it is open.
+/// A gate that is opened once and then stays open. Any number of threads can wait until the gate is
+/// open.
 final class Gate: Sendable {
   private let isOpen = Atomic(false)
 

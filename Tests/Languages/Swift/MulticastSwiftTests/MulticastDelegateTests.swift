@@ -109,8 +109,8 @@ import Testing
     #expect(message.contains("nested more than 256 deep"))
   }
 
-  /// An optional and the object in it have the same representation in memory, but are different
-  /// delegates.
+  /// An optional object and the object itself have the same representation in memory, but are
+  /// different delegates.
   @Test func anOptionalThatConformsIsADelegateOfItsOwn() {
     let named = NamedObject()
     for reference in [MulticastDelegate<any Named>.Reference.weak, .strong] {

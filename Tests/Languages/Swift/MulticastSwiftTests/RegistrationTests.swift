@@ -34,7 +34,8 @@ import Testing
     #expect(registration.remove(within: .seconds(-1)) == .timedOut)
     #expect(diary.read() == [])
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { mayReturn.open() }
-    // The first removal has removed the delegate, but a call to it is still running, so this waits.
+    // The first removal has removed the delegate, but a call to it is still running, so this
+    // removal waits.
     #expect(registration.remove(within: .seconds(Int64.max)) == .notFound)
     #expect(diary.read() == ["returned"])
     hasReturned.wait()
@@ -64,7 +65,8 @@ import Testing
       hasReturned.open()
     }
     isInCall.wait()
-    // This must not wait for the call, which returns only later. Otherwise the test would hang.
+    // This removal must not wait for the call, which returns only later. If the removal waited, the
+    // test would hang.
     scoped = nil
     #expect(signal.isEmpty && scoped == nil)
     mayReturn.open()

@@ -4,7 +4,7 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// Tests with several threads. They also detect crashes, hangs, leaks, and reports of the
+/// Tests with several threads, which also fail on crashes, hangs, leaks, and reports of the
 /// sanitizers.
 @Suite(.serialized) struct ThreadsTests {
   /// Counts its live instances, and calls made to instances that no longer exist.
@@ -105,7 +105,7 @@ import Testing
             for canary in canaries { multicast.add(canary) }
             let before = calls.load(ordering: .relaxed)
             while calls.load(ordering: .relaxed) == before { sched_yield() }
-            // The canaries end here, some of them during their calls.
+            // The canaries are released here, some of them while they are being called.
             withExtendedLifetime(canaries) {}
           }
           isDone.store(true, ordering: .relaxed)

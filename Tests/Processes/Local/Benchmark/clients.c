@@ -1,5 +1,5 @@
-/* The benchmark's clients of libmulticast-local, and of two other ways to send messages between
- * processes without a server, which are socket pairs and ZeroMQ. */
+/* The benchmark's clients that need no server. They send messages between processes over
+ * libmulticast-local, socket pairs or ZeroMQ. */
 
 #include "entrants.h"
 
@@ -89,7 +89,7 @@ const entrant by_sockets = {
 
 /* ---- ZeroMQ ---------------------------------------------------------------------------------- */
 
-/* Only one thread uses each socket, because a process publishes on one thread. */
+/* Each socket is used by only one thread, because a process publishes on a single thread. */
 static void *publishing, *subscribing;
 static int subscribed; /* the number of subscribers */
 

@@ -16,7 +16,7 @@ typedef struct entrant {
 
 extern const entrant by_local, by_sockets, by_zeromq;
 
-/* Tests/Processes/MQTT/Benchmark and Tests/Processes/NATS/Benchmark define these. */
+/* Tests/Processes/MQTT/Benchmark and Tests/Processes/NATS/Benchmark define these benchmarks. */
 extern const benchmark mqtt_benchmark, nats_benchmark;
 
 #endif

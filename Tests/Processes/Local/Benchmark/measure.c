@@ -2,8 +2,8 @@
  *
  *   benchmark PORT_OF_MQTT PORT_OF_NATS ROUNDS SHARE
  *
- * Each round measures all libraries, one after the other, and prints a line for each. All numbers
- * of messages are divided by SHARE, so that tests can run a short benchmark. */
+ * Each round measures all libraries, one after the other, and prints a line for each. All message
+ * counts are divided by SHARE, so that tests can run a short benchmark. */
 
 #include "entrants.h"
 
@@ -26,7 +26,7 @@ typedef struct counter {
 } counter;
 static counter *counters;
 
-/* Called for each arriving message. Expects each message once and in order. */
+/* Called for each arriving message. Checks that each message arrives once and in order. */
 static void take(client *c, const void *payload, size_t size) {
   int *count = &counters[c->number].count, number;
   if (size != c->size) fail("a message of another size");
@@ -164,7 +164,7 @@ static void measure_in_child(const entrant *e, const client *c, const figure *f,
 }
 
 /* Measures how long it takes to copy payloads into a ring. Publishing cannot be faster than
- * this. */
+ * copying. */
 static void measure_memcpy(int share) {
   static char from[LARGE_SIZE], ring[RING];
   const int count = at_least_one(8000 / share);

@@ -11,8 +11,8 @@
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
   options.name = "name";
-  /* Prevent the transport from joining a group. If it joined, the number of requests that its
-   * thread makes would depend on the moment of the release. */
+  /* Prevent the transport from joining a group. If the transport joined, the number of requests
+   * that its thread makes would depend on the moment of the release. */
   options.directory = "/missing/folder";
   return options;
 }
@@ -74,10 +74,11 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
   CHECK(!l.has_payload);
 }
 
-/* ---- On the thread of the transport ---------------------------------------------------------- */
+/* ---- On the transport's thread --------------------------------------------------------------- */
 
-/* Repeatedly lets a transport join a group, and each time refuses a later request of this kind. The
- * first attempt to join may fail, but the next attempt must succeed and the transport must work. */
+/* Repeatedly lets a transport join a group. The first request of the given kind is refused the
+ * first time, the second request the second time, and so on. The first attempt to join may fail,
+ * but the next attempt must succeed and the transport must work. */
 static void expect_to_go_on_without(int kind, int most) {
   bool was_made = true;
   int granted;
@@ -110,8 +111,8 @@ TEST(transport_goes_on_without_messages) {
 }
 
 /* When the first peer ends, the second peer tries to reconnect to it, because the second peer had
- * made the connection. As long as the second peer cannot create a socket, it does not know whether
- * the first peer still exists, and therefore does not report the first peer's end. */
+ * made the connection. As long as the second peer cannot create a socket, it cannot find out
+ * whether the first peer still exists, and does not report the first peer's end. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
   requests_are_of_the_test();
@@ -175,7 +176,7 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
 }
 
 /* A peer does not read another peer's ring before it has announced its own names, because these
- * names decide which entries it must deliver. */
+ * names decide which entries the peer must deliver. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;
@@ -196,7 +197,8 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
 }
 
 /* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
- * transport's thread is in one of the program's functions. The peer must keep its place. */
+ * transport's thread is in one of the program's functions. The peer must keep its place in the
+ * group. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;

@@ -5,8 +5,8 @@
 
 #include "../../Transports/Faults/faults.h"
 
-/* Waits until the library holds at most this number of memory blocks, because the transports'
- * threads may free some blocks later. Then expects exactly this number. */
+/* Waits until the library holds at most `count` memory blocks, because the transports' threads may
+ * free some blocks later. Then expects exactly `count` blocks. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);
@@ -20,7 +20,8 @@ static void say_names(const stranger *s, message_kind kind, uint32_t place, int 
   }
 }
 
-/* Tells the peer that all names have been sent, and waits until the peer has processed them. */
+/* Tells the peer that all names have been sent, and waits until the peer has processed the
+ * names. */
 static void expect_heard(const stranger *s) {
   message m;
   int file;
@@ -57,7 +58,7 @@ TEST_OF_BROKER(names_of_others_are_freed_when_nobody_needs_them, NULL) {
 static bool retains_all(void *context, const char *protocol, uint32_t event) { return true; }
 
 /* The memory of a retained value is not freed when a peer stops observing the name. Values that are
- * too large are refused, and need no memory. */
+ * too large are refused, and occupy no memory. */
 TEST_OF_BROKER(names_that_are_kept_stay, NULL) {
   SCOPED peer here;
   stranger s;
@@ -89,7 +90,7 @@ static void observe(peer *p, int i, bool is_observed) {
 }
 
 /* Names without observers are freed in both peers, although a third peer is silent and has not
- * received them. */
+ * received the names. */
 TEST_OF_BROKER(names_of_before_are_freed, NULL) {
   SCOPED peer here, there;
   stranger silent;

@@ -29,7 +29,7 @@ static multicast_status ask_with(const peer *p, const char *name, size_t size) {
   return status;
 }
 
-/* Starts two peers. The peer `there` answers `q`. */
+/* Starts two peers. The peer `there` answers questions about `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls, multicast_queue q) {
   requests_are_of_the_test();
   broker_start(b, NULL);

@@ -28,9 +28,9 @@ enum {
   COPYING /* a memcpy of `disturbed_size` bytes, which is interrupted instead of refused */
 };
 
-/* In these tests, a new peer must send its hello within this number of milliseconds. */
+/* In these tests, a new peer must send its hello within HELLO_MS milliseconds. */
 #define HELLO_MS 1000
-/* In these tests, a peer may observe or answer this number of names. */
+/* In these tests, a peer may have observers or answer questions for at most NAMES_THERE names. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* All bytes of a payload are equal, and each payload has a larger byte than the one before. */
+/* All bytes of a payload are equal, and are larger than the bytes of the previous payload. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);

@@ -57,8 +57,8 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Fails if a process has ended without being killed. In that case the process has printed the
- * reason. */
+/* Fails if a process has ended without being killed. In that case the process itself has already
+ * printed the reason. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -131,7 +131,7 @@ static bool is_settled(void) {
 /* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether the end of each killed process of this place has been reported to all processes
+/* Returns whether each killed process of this place has been reported as ended to all processes
  * that had met it. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
@@ -171,9 +171,9 @@ static int count_sockets(const char *begin) {
   return count_files(path, begin);
 }
 
-/* Checks whether the socket file of a killed process remains. A process removes this file before it
- * reports the end. If the system has not closed the socket by then, the file remains until a later
- * process joins or leaves. */
+/* Checks whether the socket file of a killed process remains. A process that notices the kill
+ * removes this file before it reports the kill. If the system has not closed the socket by then,
+ * the file remains until a later process joins or leaves. */
 static void count_socket_of(pid_t process) {
   const place *one = &the_world->places[killed];
   char begin[32];
@@ -199,8 +199,8 @@ static void expect_others_to_go_on(int p) {
   wait_for(do_publish, "the publishers go on");
 }
 
-/* Kills the process of a place. `time` is the current time. If it is 0, the other processes do not
- * record how long it took until the kill was reported to them. */
+/* Kills the process of a place. `time` is the current time. If `time` is 0, the other processes do
+ * not record how long it takes until the kill is reported to them. */
 static void kill_now(int p, uint64_t time) {
   place *one = &the_world->places[p];
   STORE(one->lives[one->number % LIVES_KEPT].killed_at, time);
@@ -226,7 +226,7 @@ static int count_descriptors(int p) {
   return count_files(path, "");
 }
 
-/* Returns the number of mappings of transports' shared memory in the process of a place. */
+/* Counts the mappings of transports' shared memory in the process that occupies a place. */
 static int count_mappings(int p) {
   char line[LINE_MAX_SIZE];
   FILE *maps;
@@ -239,11 +239,11 @@ static int count_mappings(int p) {
   return count;
 }
 
-/* The expected number of descriptors, which is their number at the start. */
+/* The expected number of descriptors, which is the number at the start of the test. */
 static int right_descriptors;
 
-/* Returns whether no descriptor, mapping or socket file remains from ended processes. A folder or a
- * connection may be open for a moment, so the caller must try repeatedly. */
+/* Returns whether no descriptor, mapping or socket file is left over from processes that have
+ * ended. A folder or a connection may be open for a moment, so the caller must try repeatedly. */
 static bool has_nothing_left(void) {
   if (right_descriptors == 0) right_descriptors = count_descriptors(0);
   for (int p = 0; p < PLACES; ++p) {
@@ -272,7 +272,7 @@ static void expect_nothing_left(void) {
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
 /* Kills several processes of a place one after the other while another process is stopped. The
- * stopped process meets some of them only after they have ended. */
+ * stopped process meets some of the killed processes only after they have ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
   const pid_t process = the_world->places[stopped].process;
@@ -344,8 +344,8 @@ static int signal_of(int status) {
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Starts a traced process, and kills it when it stops after `stop` earlier stops. Returns false if
- * the process ends before that. */
+/* Starts a traced process, and kills it at the stop that follows `stop` earlier stops. Returns
+ * false if the process ends before that stop. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);
@@ -379,7 +379,7 @@ static pid_t go_to_signal(pid_t process) {
   return 0;
 }
 
-/* Starts a traced process and kills it when it has executed this number of instructions of a
+/* Starts a traced process, and kills it when it has executed the given number of instructions of a
  * publication. Returns false if the publication has already returned. */
 static bool kill_at_instruction(int p, int instruction) {
   alarm(PATIENCE_S);

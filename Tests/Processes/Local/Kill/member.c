@@ -88,8 +88,8 @@ static uint64_t begun_then[PLACES];
 static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
 
 /* Called for each number that arrives at the subscriber SLOW. If the number is the first one of the
- * publisher DROPS, does not return before that publisher is killed. Therefore the publisher's ring
- * fills up, and the publisher is killed while it drops an entry. */
+ * publisher DROPS, does not return before that publisher is killed. While this process does not
+ * read, the publisher's ring fills up, so the publisher is killed while it drops an entry. */
 static void wait_for_kill(const numbered *n) {
   const place *one = &the_world->places[DROPS];
   if (here != SLOW || n->place != DROPS || n->number > 0 || LOAD(one->number) != n->life ||
@@ -137,10 +137,10 @@ static uint64_t overwritten(void) {
 }
 
 /* Compares the number of missing notifications with the library's count of losses. The library
- * keeps one count for all publishers of this place, which may run at the same time and end in any
- * order. Therefore the numbers are compared only when the last publisher has ended. If a publisher
- * began to publish before it knew this process, the number of its missing notifications is
- * unknown. */
+ * keeps one count for all publishers that have occupied the place DROPS, which may run at the same
+ * time and end in any order, so the numbers are compared only when the last publisher has ended. If
+ * a publisher began to publish before it knew this process, the number of its missing notifications
+ * is unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -168,9 +168,9 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* Called when a publisher has ended. Expects that each of its notifications has arrived if
- * `publish` had returned. The last notification may have arrived although its `publish` had not
- * returned. */
+/* Called when a publisher has ended. Expects that each notification for which the publisher's
+ * `publish` had returned has arrived. The last notification may have arrived although its `publish`
+ * had not returned. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
@@ -194,8 +194,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Stores the number of the newest process of a place. If several of these processes end within a
- * short time, their ends may be reported in any order. */
+/* Stores the number of the newest process that has occupied a place. If several of these processes
+ * end within a short time, their ends may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }
@@ -290,8 +290,8 @@ void live(int place) {
   begin_leaving();
   if (multicast_broadcaster_destroy(b) != MULTICAST_OK) fail("%d: destroy", place);
   /* multicast_broadcaster_destroy() does not wait for the transport's thread if that thread is
-   * calling one of the program's functions. If this process exited before the thread ended, the
-   * process's socket file would remain. */
+   * calling one of the program's functions. If this process exited before the transport's thread
+   * ended, the process's socket file would remain. */
   while (!LOAD(has_left)) pause_us(1000);
   _exit(0);
 }

@@ -1,6 +1,6 @@
-/* The memory that the processes of this test share. It contains a place for each process of the
- * group. When a process is killed, a new process takes its place. Each of these processes is called
- * a life of the place. */
+/* The memory that the processes of this test share. The memory contains a place for each process of
+ * the group. When a process is killed, a new process takes its place. Each process that has
+ * occupied a place is called a life of that place. */
 
 #ifndef WORLD_H
 #define WORLD_H

@@ -1,5 +1,6 @@
 /* The benchmark's clients of an MQTT broker. One client uses libmulticast-mqtt, and the other
- * client uses plain libmosquitto with its own thread. Both are measured with several QoS levels. */
+ * client uses plain libmosquitto with its own thread. Both clients are measured with several QoS
+ * levels. */
 
 #include "measure.h"
 

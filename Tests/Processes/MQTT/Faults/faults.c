@@ -29,7 +29,7 @@ transport_options asking_options(peer *p, int port) {
 
 const int least_requests = 10;
 
-/* ---- On the thread of the transport ---------------------------------------------------------- */
+/* ---- On the transport's thread --------------------------------------------------------------- */
 
 TEST(transport_without_memory_for_publications_goes_on) {
   CHECK_EQ(expect_to_go_on(PUBLICATION, 1).dropped, 1);

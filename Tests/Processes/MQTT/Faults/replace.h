@@ -1,5 +1,5 @@
-/* The compiler includes this file before each source file of libmulticast-mqtt. It redirects the
- * library's requests to requests.c. */
+/* The compiler includes this file before each source file of libmulticast-mqtt. The macros in this
+ * file redirect the library's requests to requests.c. */
 
 #ifndef REPLACE_H
 #define REPLACE_H

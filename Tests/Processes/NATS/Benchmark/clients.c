@@ -56,7 +56,7 @@ static void create_bare(client *c) {
   expect_ok(natsOptions_SetURL(how, address_of(c)));
   expect_ok(natsOptions_SetNoEcho(how, true));
   /* By default, libnats delays a message for up to a millisecond and sends it together with others.
-   * If many messages are sent, this is three times as fast. */
+   * If many messages are sent, the delay makes libnats three times as fast. */
   expect_ok(natsOptions_SetSendAsap(how, !c->publishes_many));
   expect_ok(natsConnection_Connect(&connection, how));
   natsOptions_Destroy(how);

@@ -66,7 +66,7 @@ TEST(connect_with_what_is_wrong_for_libnats_says_so) {
   CHECK_EQ(p.releases, 1);
 }
 
-/* ---- On the threads of the transport and of libnats ------------------------------------------ */
+/* ---- On the threads of the transport and libnats --------------------------------------------- */
 
 static void expect_to_go_on_twice(int kind, int granted) {
   refuse_with(NATS_NO_MEMORY);
@@ -91,8 +91,8 @@ TEST(transport_without_memory_for_subscriptions_tries_again) {
 TEST(transport_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
-/* If the library cannot remove libnats's limits, it reconnects. Otherwise libnats would drop
- * messages beyond its limits, and the library could not count them. */
+/* If the library cannot remove libnats's limits, the library reconnects. Otherwise libnats would
+ * drop messages beyond its limits, and the library could not count them. */
 TEST(transport_that_is_refused_limits_tries_again) {
   CHECK_EQ(expect_to_go_on(LIMITS, 0).connections_lost, 1);
 }
@@ -158,8 +158,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   end_transport(&p, before);
 }
 
-/* If a PING cannot be sent, the transport tries again later. The server must not be treated like a
- * server that does not answer. */
+/* If a PING cannot be sent, the transport tries again later. Until then, the server must not be
+ * treated like a server that does not answer. */
 TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -200,7 +200,7 @@ TEST_OF_BROKER(client_refused_the_end_of_subscriptions_gets_messages, NULL) {
 }
 
 /* libnats holds the last reference to the client. If the library cannot start another thread for
- * the release, it calls `release` on the thread of libnats. */
+ * the release, it calls `release` on libnats's thread. */
 static void expect_release(int kind) {
   broker b;
   peer here, there;

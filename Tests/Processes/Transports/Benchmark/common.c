@@ -51,7 +51,7 @@ void attach_ours(client *c, const multicast_transport *transport) {
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-/* The last answer of the other process. Only the measuring process uses this. */
+/* The other process's last answer. Only the measuring process uses this variable. */
 static int received;
 
 void be_answered(client *c, const void *payload, size_t size) {
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Measures the time of a message to the other process and a message back. */
+/* Measures how long a message to the other process and its answer take. */
 void measure_latency(client *c, int pings) {
   static double times[PINGS];
   char payload[SIZE] = "";

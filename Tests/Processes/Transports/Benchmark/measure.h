@@ -55,11 +55,12 @@ double now(void); /* in seconds */
 void be_answered(client *c, const void *payload, size_t size);
 int received_now(void); /* returns the last answer */
 
-/* Sends a message to the name "there" and waits for the answer. Repeats this `pings` times and
- * prints the times. */
+/* Sends a message to the name "there" and waits for the answer, `pings` times, and prints the
+ * round-trip times. */
 void measure_latency(client *c, int pings);
 
-/* The code of all clients of our libraries. These clients differ only in how they connect. */
+/* The code that all clients of our libraries share. These clients differ only in how they
+ * connect. */
 multicast_broadcaster begin_ours(client *c);
 void attach_ours(client *c, const multicast_transport *transport);
 

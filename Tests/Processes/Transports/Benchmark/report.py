@@ -23,7 +23,7 @@ LINE = re.compile(
     r"^(?:(?P<kind>\S.*?) )?(?P<library>\S+) +there and back: median +(?P<median>[\d.]+) us,"
     r" 99th +(?P<late>[\d.]+) us; +(?P<rate>\d+) messages/s$", re.MULTILINE)
 OURS, BARE = "ours", "bare"
-RATIOS = ", and of the ratios in a round"
+RATIOS = ", and the ratios are medians of the ratios in each round"
 COLORS = {BARE: "#000000"}
 MARKERS = {BARE: "x"}
 
@@ -105,9 +105,9 @@ def conditions(rounds, packages, and_of=""):
     versions = " and ".join(filter(None, [", ".join(versions[:-1]), *versions[-1:]]))
     count = len(next(iter(rounds.values())))
     return textwrap.fill(
-        f"Medians of {count} rounds{and_of}. Measured on {name},"
-        f" {'a virtual machine with ' if virtual else ''}{cores} cores,"
-        f" {platform.system()} {platform.release()}"
+        f"The figures are medians of {count} rounds{and_of}. Measured on a"
+        f" {'virtual ' if virtual else ''}machine with {cores} cores"
+        f" ({name}, {platform.system()} {platform.release()})"
         f"{', with ' if versions else ''}{versions}.", 120)
 
 
@@ -135,7 +135,8 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """Draws a row for each library, with the median of its rounds, and each round as a small mark."""
+    """Draws a row for each library, which shows the median of the rounds, and each round as a small
+    mark."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):

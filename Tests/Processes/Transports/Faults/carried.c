@@ -1,5 +1,4 @@
-/* Tests questions to peers while the system refuses memory. The tests are for libraries with a
- * broker. */
+/* Tests questions to peers in libraries with a broker, while the system refuses memory. */
 
 #include "faults.h"
 
@@ -25,7 +24,7 @@ static multicast_status ask_with(const peer *p, size_t size, uint64_t timeout_ns
   return transport_ask(&p->transport, "q", 1, payload, size, timeout_ns, is_enough, NULL);
 }
 
-/* Starts two peers. The peer `there` answers `q`. */
+/* Starts two peers. The peer `there` answers questions about `q`. */
 static belongings start(broker *b, peer *here, peer *there, int *calls) {
   requests_are_of_the_test();
   broker_start(b, NULL);

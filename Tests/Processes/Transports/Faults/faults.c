@@ -29,7 +29,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* If a transport is released while publications are waiting, they are also freed. */
+/* If a transport is released while publications are waiting, the publications are also freed. */
 TEST(release_keeps_nothing) {
   peer p;
   belongings before = look();
@@ -46,7 +46,7 @@ TEST(release_keeps_nothing) {
   end_transport(&p, before);
 }
 
-/* ---- On the threads of transports ------------------------------------------------------------ */
+/* ---- On the transports' threads -------------------------------------------------------------- */
 
 /* The first two allocations are granted, because some libraries need them for subscriptions. */
 TEST(transport_without_memory_for_messages_goes_on) {
@@ -61,8 +61,8 @@ static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
   peer_observe(here, "to here", counter(arrived));
 }
 
-/* Makes one message arrive while the transports cannot allocate memory. Returns true if they did
- * not try to allocate any. */
+/* Makes one message arrive while the transports cannot allocate memory. Returns true if the
+ * transports did not try to allocate any. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
   refuse_requests(MALLOC, 0, 1, OF_A_TRANSPORT);

@@ -1,4 +1,4 @@
-/* Common code of the fault tests of all transports. */
+/* The code that all transports' fault tests share. */
 
 #ifndef TRANSPORTS_FAULTS_H
 #define TRANSPORTS_FAULTS_H
@@ -33,16 +33,17 @@ void end_transport(peer *p, belongings before);
 
 /* ---- Expectations ---------------------------------------------------------------------------- */
 
-/* Connects repeatedly, and refuses `refused` consecutive requests of each call. In the first call
- * these start at the first request, and in each later call they start one request later. */
+/* Connects repeatedly, and refuses `refused` consecutive requests each time. The refusals start at
+ * the first request in the first attempt, and one request later in each further attempt. */
 void expect_no_connection(int refused);
 
-/* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of this kind is refused. */
+/* Expects that connecting returns MULTICAST_ERROR_SYSTEM if a request of the given kind is
+ * refused. */
 void expect_no_start(int kind);
 
-/* go_on() makes two peers publish to each other until both have received messages. It refuses
- * `refused` requests of the transports' threads after the first `granted` requests. It returns the
- * sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
+/* go_on() makes two peers publish to each other until both have received messages. The function
+ * refuses `refused` requests of the transports' threads after the first `granted` requests, returns
+ * the sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
  * refused. */
 typedef struct outcome {
   uint64_t lost, dropped;
@@ -50,11 +51,11 @@ typedef struct outcome {
 } outcome;
 outcome go_on(int kind, int granted, int refused, bool *was_made);
 
-/* Refuses a system request of the thread that sends a question. Expects that the connection and the
- * question end, and that the next question is answered. */
+/* Makes the system refuse a request of a transport's thread when a question is sent. Expects that
+ * the connection and the question end, and that the next question is answered. */
 void expect_question_lost(int kind, int granted);
 
-/* Like go_on(), but expects that one request was refused. */
+/* Like go_on(), but refuses one request, and expects that this request was made. */
 outcome expect_to_go_on(int kind, int granted);
 
 #endif

@@ -176,7 +176,7 @@ TEST(name_without_memory_is_refused_and_can_be_subscribed_again) {
   EVENTUALLY(held_blocks() == before.blocks);
 }
 
-/* ---- On the threads of transports ------------------------------------------------------------ */
+/* ---- On the transports' threads -------------------------------------------------------------- */
 
 outcome go_on(int kind, int granted, int refused, bool *was_made) {
   static const char payload[300];
@@ -233,7 +233,8 @@ outcome expect_to_go_on(int kind, int granted) {
 }
 
 /* Calls go_on() repeatedly, and refuses requests of any kind. In each call, the refusals start one
- * request later. The number of requests depends on how the threads interleave. */
+ * request later than in the previous call. The number of requests depends on how the threads
+ * interleave. */
 static void expect_to_go_on_whatever_is_refused(int refused) {
   bool was_made = true;
   int granted;

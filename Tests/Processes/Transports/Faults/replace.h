@@ -1,5 +1,5 @@
-/* The compiler includes this file before each source file of a transport's library. It redirects
- * calls to libc functions to requests.c. */
+/* The compiler includes this file before each source file of a transport's library. The macros in
+ * this file redirect calls to libc functions to requests.c. */
 
 #ifndef TRANSPORTS_REPLACE_H
 #define TRANSPORTS_REPLACE_H

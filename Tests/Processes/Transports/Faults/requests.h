@@ -42,8 +42,8 @@ typedef enum asking_thread {
 
 void requests_are_of_the_test(void);
 
-/* Grants the next `granted` requests of this kind on these threads, and refuses the `refused`
- * requests after them. */
+/* Grants the next `granted` requests of the given kind on the given threads, and refuses the
+ * `refused` requests after them. */
 void refuse_requests(int kind, int granted, int refused, asking_thread asking);
 void refuse_request(int kind, int granted, asking_thread asking); /* one */
 

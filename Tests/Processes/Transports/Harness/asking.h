@@ -24,7 +24,7 @@ typedef struct told {
 bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
                const void *payload, size_t size);
 
-/* Asks a question with event 7 and a text. */
+/* Asks a question with event 7, whose payload is a text. */
 multicast_status ask(const peer *p, told *t, const char *name, const char *text,
                      uint64_t timeout_ns);
 
@@ -42,10 +42,10 @@ void note_release_of_responder(void *context);
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Makes a peer answer a name, and waits until the other peers know about it. */
+/* Makes a peer answer questions about a name, and waits until the other peers know that it does. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until the peer knows this number of other peers and they know the peer's names. */
+/* Waits until the peer knows `others` other peers, and these peers know its names. */
 void peer_meet(peer *p, int others);
 
 /* Starts two or three peers, and waits until they know each other. */
@@ -53,7 +53,7 @@ void start_peers(broker *b, peer *here, peer *there, peer *third);
 
 /* ---- On other threads ------------------------------------------------------------------------ */
 
-/* start_reply() starts a thread that waits for a question and sends this reply. */
+/* start_reply() starts a thread that waits for a question and then sends the reply `text`. */
 typedef struct late_reply {
   transport_question question;
   const char *text;
@@ -62,7 +62,7 @@ typedef struct late_reply {
 
 pthread_t start_reply(late_reply *r);
 
-/* A thread that asks a question to `q` and waits until the question has ended. */
+/* A thread that asks a question about `q` and waits until the question has ended. */
 typedef struct asking {
   peer *p;
   multicast_status result;

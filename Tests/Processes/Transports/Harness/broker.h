@@ -21,7 +21,7 @@ typedef struct broker {
 
 extern const char broker_program[];
 
-/* Writes a configuration with these lines. If `lines` is NULL, the configuration lets everyone
+/* Writes a configuration that contains `lines`. If `lines` is NULL, the configuration lets everyone
  * connect. Returns whether writing succeeded. */
 bool broker_configure(const broker *b, const char *lines, FILE *file);
 
@@ -58,7 +58,7 @@ void broker_run(const broker *b, const char *command);
 
 /* Creates the authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as
  * NAME.crt and NAME.key. The certificates also contain the address 127.0.0.1, because some machines
- * do not resolve localhost. They do not contain 127.1, another spelling of this address.
+ * do not resolve localhost. The certificates do not contain 127.1, another spelling of 127.0.0.1.
  * `locked.key` is the client's key, encrypted with the password `secret`. */
 void broker_make_certificates(const broker *b);
 

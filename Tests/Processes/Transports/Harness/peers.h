@@ -35,7 +35,7 @@ typedef struct peer {
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* Records the change and returns true if it concerns another peer. */
+/* Records the change and returns true if the change concerns another peer. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
@@ -45,7 +45,7 @@ bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 /* Returns options for a peer that connects to the port, retries soon and counts the reports. */
 transport_options peer_options(peer *p, int port);
 
-/* Sets the address in the options. The transport's folder defines this function and
+/* Sets the address in the options. The transport's folder defines peer_set_address() and
  * peer_reliable_options(). */
 void peer_set_address(peer *p, int port, transport_options *options);
 
@@ -58,8 +58,8 @@ transport_options peer_create(peer *p);
 /* Connects, and waits until the broker has accepted the connection. */
 void peer_connect(peer *p, const transport_options *options);
 
-/* Connect with the options of peer_options() and the fields that `more` sets, if it is not NULL.
- * peer_begin does not wait for the connection. */
+/* Connect with the options of peer_options(). If `more` is not NULL, the fields that it sets
+ * override these options. peer_begin does not wait for the connection. */
 void peer_connect_with(peer *p, int port, const transport_options *more);
 void peer_begin(peer *p, int port, const transport_options *more);
 void peer_release(peer *p);
@@ -67,7 +67,7 @@ void peer_release(peer *p);
 /* Connects with peer_reliable_options. */
 void peer_connect_reliably(peer *p, int port);
 
-/* Connects repeatedly, and expects a refusal whose reason contains this text. On a busy machine,
+/* Connects repeatedly, and expects a refusal whose reason contains `reason`. On a busy machine,
  * there may also be refusals for other reasons. For example, a server closes the connection if TLS
  * takes more than two seconds. */
 void expect_refusal(const transport_options *options, peer *p, const char *reason);

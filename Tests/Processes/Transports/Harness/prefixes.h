@@ -29,7 +29,7 @@ static size_t log_length(log *l) {
   return length;
 }
 
-/* Expects that exactly this text has been recorded since the last call. */
+/* Expects that exactly `text` has been recorded since the last call. */
 static void expect_log(log *l, const char *text) {
   EVENTUALLY(log_length(l) >= strlen(text));
   pause_ms(A_WHILE_MS);
@@ -74,7 +74,8 @@ static void publish_to_prefixes(broker *b, peer *from, peer *to) {
   send(from, "window/1", "b");
   send(from, "door", "c");
   expect_log(&l, "door/1=a ");
-  /* Observers of a longer prefix, of all names and of the name itself are called once each. */
+  /* An observer of a longer prefix, an observer of all names and an observer of the name itself are
+   * each called once. */
   multicast_token first = observe_prefix(to, "door/1", &l);
   multicast_token all = observe_prefix(to, "", &l);
   CHECK_OK(multicast_broadcaster_register(to->broadcaster, "door/1", DELEGATE(write_log, &l),

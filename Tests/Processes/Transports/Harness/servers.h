@@ -6,7 +6,8 @@
 #include "peers.h"
 
 typedef struct server {
-  /* The data that the server's thread sends. `serve` decides how to use them. */
+  /* The data that the server's thread sends. The function `serve` decides how to use the following
+   * fields. */
   const char *bytes, *more;
   size_t size;
   bool closes;
@@ -17,8 +18,8 @@ typedef struct server {
   pthread_t thread;
 } server;
 
-/* Listens on a port, and starts a thread that runs `serve`. `serve` accepts connections until the
- * server is ended. */
+/* Listens on a port, and starts a thread that runs `serve`. The function accepts connections until
+ * the server is ended. */
 void server_start(server *s, void *(*serve)(void *));
 void server_end(server *s);
 
@@ -29,7 +30,7 @@ void server_send(int connection, const char *bytes, size_t size);
  * end. */
 void server_drain(int connection);
 
-/* Connects a client to the server, and expects that the server's data do no harm and that the
+/* Connects a client to the server, and expects that the server's data does no harm and that the
  * client reconnects. */
 void expect_no_harm_of(server *s, void *(*serve)(void *));
 

@@ -1,4 +1,4 @@
-# Uses Zig's C compiler, from the package ziglang on PyPI. This works only for the archive of a
+# Uses Zig's C compiler, from the package ziglang on PyPI. Zig can build only the archive of a
 # release, because the Swift code of the core cannot be compiled with Zig's headers.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)

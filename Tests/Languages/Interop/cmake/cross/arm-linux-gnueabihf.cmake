@@ -1,4 +1,4 @@
-# Debian's cross compiler for armv7 with hardware floating point.
+# Uses Debian's cross compiler for armv7 with hardware floating point.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR armv7)
 set(CMAKE_C_COMPILER arm-linux-gnueabihf-gcc)

@@ -1,4 +1,5 @@
-# Debian's cross compiler for i386. A kernel for x86-64 runs its programs with the package libc6-i386.
+# Uses Debian's cross compiler for i386. An x86-64 kernel can run the compiled programs if the
+# package libc6-i386 is installed.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR i686)
 set(CMAKE_C_COMPILER i686-linux-gnu-gcc)

@@ -1,4 +1,4 @@
-# Zig's C compiler, from the package ziglang on PyPI. Tests/Languages/Builds/macos uses it.
+# Uses Zig's C compiler, from the package ziglang on PyPI. Tests/Languages/Builds/macos uses it.
 set(CMAKE_SYSTEM_NAME Darwin)
 set(CMAKE_SYSTEM_VERSION 20)  # of Darwin: macOS 11
 set(CMAKE_SYSTEM_PROCESSOR x86_64)

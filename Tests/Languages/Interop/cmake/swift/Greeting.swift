@@ -1,6 +1,6 @@
 // Ordinary Swift code that needs the Swift runtime for classes, closures, dictionaries and weak
-// references. All of these call swift_* functions, and some of these functions have the same names
-// as functions in the library, which is compiled as Embedded Swift.
+// references. All of these features call swift_* functions. Some of these functions have the same
+// names as functions in the library, which is compiled as Embedded Swift.
 import CMulticast
 
 final class Greeter {

@@ -1,4 +1,4 @@
-"""The part of blinker's interface that blinker's tests use, implemented with multicast."""
+"""Uses multicast to implement the part of blinker's interface that blinker's tests use."""
 
 from contextlib import contextmanager
 

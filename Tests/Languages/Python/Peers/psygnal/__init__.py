@@ -1,4 +1,4 @@
-"""The part of psygnal's interface that the tests of its core use, implemented with multicast."""
+"""Uses multicast to implement the part of psygnal's interface that psygnal's core tests use."""
 
 import functools
 import threading
@@ -25,8 +25,8 @@ def emit_queued():
 
 @functools.lru_cache(None)
 def _setter(name, maxargs, set_one):
-    """Returns a function that sets an attribute or an item, and that becomes a method when it is bound
-    to an object. Returns the same function for the same arguments."""
+    """Returns a function that sets an attribute or an item, and that can be bound to an object as a
+    method. Repeated calls with the same arguments return the same function."""
     def assign(target, *args):
         args = args[:maxargs]
         set_one(target, name, args[0] if len(args) == 1 else args)

@@ -1,4 +1,4 @@
-"""The modes of an emission that a slot makes during another emission."""
+"""The modes for emissions that a slot makes while it is being called."""
 
 from enum import Enum
 

@@ -1,4 +1,4 @@
-"""The part of pyee's interface that pyee's tests use, implemented with multicast."""
+"""Uses multicast to implement the part of pyee's interface that pyee's tests use."""
 
 from collections import OrderedDict, defaultdict
 

@@ -1,4 +1,4 @@
-"""pyee's emitter for asyncio, implemented with multicast."""
+"""Uses multicast to implement pyee's emitter for asyncio."""
 
 import asyncio
 

@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import MulticastSwift
 
-// View controllers register as observers of a protocol. Any code can notify them, and their methods
-// then run on the main queue.
+// View controllers register as observers of a protocol. Any code can notify the view controllers,
+// and their methods then run on the main queue.
 
 protocol UpdateTitle {
   func updateWithNewTitle(title: String)

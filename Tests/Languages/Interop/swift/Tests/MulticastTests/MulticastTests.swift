@@ -2,8 +2,8 @@ import CMulticast
 import Dispatch
 import Testing
 
-/// A Swift object that is used as a context. Its registration retains it, and `release` releases
-/// it.
+/// A Swift object that is used as a context. The registration retains the object, and `release`
+/// releases the object.
 final class Listener: @unchecked Sendable {
   var events: [UInt32] = []
   var texts: [String] = []
@@ -130,8 +130,8 @@ final class Listener: @unchecked Sendable {
     #expect(String(cString: Multicast.Status.name(of: timeout)) == "MULTICAST_ERROR_TIMEOUT")
     #expect(String(cString: Multicast.Status.message(of: timeout)) == "the time was up")
     #expect(Multicast.libraryVersion >> 16 == UInt32(MULTICAST_VERSION_MAJOR))
-    // A status has the same size as the number that C returns. It may be a number for which this
-    // header has no name.
+    // A status has the same size as the number that C returns. The status may be a number for which
+    // this header has no name.
     #expect(MemoryLayout<Multicast.Status>.size == MemoryLayout<Multicast.StatusNumber>.size)
     #expect(Multicast.Status(rawValue: -1000)?.rawValue == -1000)
   }
