@@ -318,7 +318,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// Threads:   threads that invoke the same multicast do not slow each other down. The invocation
 ///            may wait for room in a queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A thread's first
-///            invocation allocates a record of 11 KB, which another thread can reuse after this
+///            invocation allocates a record of 9 KB, which another thread can reuse after this
 ///            thread has ended. Invocations that are not nested touch only one page of the record.
 /// Real time: prepared, unless a queued payload exceeds both 32 bytes and `payload_size`.
 /// @since 1.0

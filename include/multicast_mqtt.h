@@ -284,9 +284,9 @@ typedef struct multicast_mqtt_question {
 /// Sets the function that answers the questions that others ask about a name.
 ///
 /// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
-/// done. If several transports answer a name, each of them receives each question. A transport does
-/// not receive its own questions. A question with an unknown kind of reply address is dropped and
-/// counted (`ignored`).
+/// done. If several transports answer questions about a name, each of them receives each question.
+/// A transport does not receive its own questions. A question with an unknown kind of reply address
+/// is dropped and counted (`ignored`).
 ///
 /// @param transport  A transport from multicast_mqtt_connect().
 /// @param name       1 to 255 bytes. Notifications may use the same name.
