@@ -26,6 +26,7 @@ set_target_properties(multicast-trace-object PROPERTIES
   PREFIX "" OUTPUT_NAME libmulticast-trace SUFFIX .so
   LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:multicast-trace>)
 target_link_libraries(multicast-trace-object PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-# Threads may call into the object until after the program's destructors have run.
+# The shared object stays loaded, because threads may still call into it after the program's
+# destructors have run.
 target_link_options(multicast-trace-object PRIVATE
   LINKER:-z,now LINKER:-z,nodelete ${multicast_no_undefined} LINKER:--gc-sections)

@@ -1575,8 +1575,8 @@ MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
     multicast_broadcaster broadcaster, const char *prefix, multicast_delegate observer,
     const multicast_add_options *options, multicast_token *out);
 
-/// Returns the name of the notification for which this thread is calling an observer of a prefix,
-/// even if the call comes from a queue. If calls are nested, the innermost call counts.
+/// Inside a call to an observer of a prefix, returns the name that was notified, even if the call
+/// was queued. If calls are nested, the innermost call counts.
 ///
 /// @return The name, valid until the observer returns; NULL in other calls and outside all calls.
 /// Real time: yes.

@@ -1,4 +1,4 @@
-// The names used by widespread multicast delegate classes. A program that uses these names still
+// The names used by other popular multicast delegate classes. A program that uses these names still
 // compiles, and the compiler offers to replace them.
 
 extension MulticastDelegate {

@@ -643,7 +643,8 @@ static bool append_token(void *context, const multicast_registration *one) {
   return *list != NULL;
 }
 
-/* Returns all registrations in the order of invocation, with numbers for those of C delegates. */
+/* Returns all registrations in the order of invocation. The registration of a C delegate is
+ * represented by its token's number. */
 static PyObject *core_tokens(core *self, PyObject *none) {
   PyObject *list = PyList_New(0);
   if (list == NULL) return NULL;

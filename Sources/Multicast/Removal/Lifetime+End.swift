@@ -7,8 +7,8 @@ extension Lifetime {
   /// If another thread is already ending the lifetime, still waits for calls, and then fails.
   ///
   /// - Parameters:
-  ///   - change: Makes a change under the same hold of the lifetime's lock as the end, so that a
-  ///     fork sees either both or neither. If it throws, the lifetime does not end. The removal
+  ///   - change: Makes a change in the critical section that ends the lifetime, so that a fork
+  ///     sees either both or neither. If it throws, the lifetime does not end. The removal
   ///     cleans up the payloads released by the change.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,

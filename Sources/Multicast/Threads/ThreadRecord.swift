@@ -151,8 +151,8 @@ struct ThreadRecord {
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// The owner's wait, guarded by the waits' lock. If the record has no owner, it may consist of
-  /// zeros, and the stored wait is not valid.
+  /// The owner's wait, guarded by the waits' lock. If the record has no owner, the stored wait is
+  /// meaningless, because the record may be all zeros.
   var wait: Wait {
     get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }

@@ -247,8 +247,8 @@ static void *change_often(void *argument) {
   return NULL;
 }
 
-/* Stops the thread again and again. If the thread is holding a lock at that moment, other threads
- * wait until it continues. */
+/* Waits until the tracer has finished stopping the traced thread again and again. While that thread
+ * is stopped with a lock held, other threads wait until it continues. */
 static void *pause_it(void *argument) {
   tracer *by = argument;
   order o;
