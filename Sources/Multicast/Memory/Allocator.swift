@@ -23,9 +23,9 @@ enum Allocator {
   /// Throws if a block of `count` elements would take more bytes than an `Int` can express. On a
   /// 64-bit processor no queue takes that many.
   static func checkSize(count: UInt64, stride: Int) throws(Status) {
-    if Int.bitWidth < 64 && count &* UInt64(truncatingIfNeeded: stride) > UInt64(Int.max - 4096) {
-      throw .outOfMemory
-    }
+    #if _pointerBitWidth(_32)
+      if count &* UInt64(truncatingIfNeeded: stride) > UInt64(Int.max - 4096) { throw .outOfMemory }
+    #endif
   }
 
   /// - Returns: `size` uninitialized bytes.

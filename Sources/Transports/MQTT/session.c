@@ -49,8 +49,8 @@ static bool has_more(const mqtt_client *c) {
 
 typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
 
-/* Looks up whether a name is wanted, that is, whether it has an observer, or an answerer if `all` is
- * the table `answered`. */
+/* Looks up whether a name is wanted: whether it has an observer, or an answerer if `all` is the
+ * table `answered`. */
 static interest look_up(mqtt_client *c, const names *all, const char *text) {
   const known_name *entry;
   interest found = UNKNOWN;
