@@ -79,7 +79,7 @@ public struct Registration: Hashable, Sendable {
   /// - Complexity: O(1), amortized.
   public func store(in bag: RegistrationBag) { bag.insert(self) }
 
-  /// An object that removes this registration when it is deallocated.
+  /// An object whose deallocation removes this registration.
   ///
   /// - Complexity: O(1).
   public var scoped: ScopedRegistration { ScopedRegistration(self) }

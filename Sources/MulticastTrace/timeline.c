@@ -212,9 +212,9 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// This thread's calls. The library reports a call's end and duration slightly late. Without a
-// correction, a call might seem to begin after a nested call, or before the end of the previous
-// call.
+// This thread's calls. The library reports a call slightly after its end, so the computed times are
+// slightly late. Without a correction, a call might seem to begin after a nested call, or before
+// the end of the previous call.
 enum { LEVELS = 258 };
 static __thread struct thread {
   uint64_t number;

@@ -21,9 +21,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// One delegate in one signal, from its addition to the end of its removal. This is a value type:
-/// copies refer to the same registration, and become stale when it is removed. Each function
-/// corresponds to the multicast_token_...() function of the same name.
+/// Identifies one delegate in one signal, from its addition to the end of its removal. This is a
+/// value type: copies refer to the same registration, and become stale when it is removed. Each
+/// function corresponds to the multicast_token_...() function of the same name.
 /// @since 1.0
 class registration {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How arguments are passed to delegates, and how they are held until then.
+// How arguments are passed to delegates, and how they are stored until the call.
 #ifndef MULTICAST_DETAIL_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 

@@ -24,7 +24,7 @@ class kept_token {
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// Detaches a running add, so that it does not access the observer when it ends.
+  /// Detaches a running add, so that the add does not access the observer when it ends.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
@@ -32,11 +32,11 @@ class kept_token {
   }
 
   /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
-  /// or may be in a call, because the observer's destructor has to wait for that call.
+  /// or its calls may be running, because the observer's destructor has to wait for them.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(), so that end() has read the token of the previous add.
+    // Pairs with end(), which reads the previous add's token before it frees the slot.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&
