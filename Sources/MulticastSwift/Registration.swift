@@ -45,7 +45,7 @@ public struct Registration: Hashable, Sendable {
   /// Removes the delegate, and waits until no other thread is calling it.
   ///
   /// Inside a call to the delegate, the function does not wait and returns ``Removal/pending``. Do
-  /// not hold a lock that the delegate acquires.
+  /// not hold a lock that the delegate acquires, because this could cause a deadlock.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult

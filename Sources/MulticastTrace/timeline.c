@@ -82,7 +82,7 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes the
+// Frees the file's blocks that precede its last `trace->size` bytes. multicast-trace removes the
 // hole when the program has ended. Makes the system call directly, because fallocate() is a
 // cancellation point.
 static void forget_beginning(int64_t end) {

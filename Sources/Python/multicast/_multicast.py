@@ -228,7 +228,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                 **kwargs: Any) -> "list[Any]":
-        """Invokes, and returns the delegates' results in order, except those of queued calls."""
+        """Invokes, and returns the results of all calls that are not queued, in order."""
         results: "list[Any]" = []
         self._run(args, kwargs, event, sender, results, False)
         return results

@@ -84,8 +84,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // A call inside fork() happens in the child, in which the threads that are waiting or may hold
-    // the lock do not exist.
+    // Inside fork(), this runs in the child, which lacks the threads that are waiting or may hold
+    // the lock.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {

@@ -96,7 +96,7 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. A frame and its copies are aligned differently, which
-/// tells them apart. A flag or an address in the frame could not, because a copy has the same
+/// tells them apart. A flag or an address in the frame would not do, because a copy has the same
 /// bytes, may outlive the invocation's stack, and may even be allocated where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {

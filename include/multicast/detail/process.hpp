@@ -87,7 +87,7 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// The number of pauses of each registration or signal, by its handle. Protected by
+/// Maps the handle of each registration or signal to its number of pauses. Protected by
 /// guarded::pauses.
 struct pauses {
   struct entry {

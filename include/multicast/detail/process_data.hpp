@@ -37,7 +37,7 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
-/// An add in progress, of a delegate whose token is stored in its observer. Each observer maps to
+/// An add in progress. The delegate's token will be stored in its observer. Each observer maps to
 /// one of these slots, which it shares with other observers; an add that finds its slot in use
 /// takes a slower path. In the child of a fork, slots in use by threads that exist only in the
 /// parent stay in use.

@@ -38,7 +38,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// Whether `F` is a function object with data, whose equal delegates are found with its `==`.
+  /// Whether equal delegates are found with the `==` of `F`, a function object with data.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
