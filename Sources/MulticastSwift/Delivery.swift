@@ -79,9 +79,9 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits retain `self`. Therefore only the delivery's own thread can still
-  // be inside `wake`, or this thread, if it has released the last reference there. The end of such
-  // a call cannot be detected, so the waker is leaked.
+  // Notifications, runs and waits retain `self`. Therefore only two threads can still be inside
+  // `wake`: the delivery's own thread, and this thread if it has released the last reference there.
+  // The end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)
     let status = queue.destroy(withinNanoseconds: 0)

@@ -164,8 +164,7 @@ static void copy_name(char *to, size_t room, const char *name) {
   *to = '\0';
 }
 
-// A cached description of a token. Tokens are never reused, so the description never becomes
-// invalid.
+// A cached description of a token. Tokens are never reused, so a description never becomes wrong.
 typedef struct known {
   uint64_t token, target, queue;
   char name[160];

@@ -12,10 +12,10 @@
  *
  * Payloads. A plain invocation passes the address of its frame, which is on the stack. If a call
  * may outlive the invocation, or if C code may read the payload, the payload is an object, and C
- * code receives the address of its `wire`.
+ * code receives the address of its `wire`, which identifies it.
  *
  * Ownership. The library holds one reference to each registration and each payload. Until the
- * library releases them, they are in lists of their multicast, which reports them to the garbage
+ * library releases them, their multicast keeps them in a list and reports them to the garbage
  * collector. Destroying a multicast releases all of them, so a multicast that refers to itself
  * through a delegate is collected. */
 
@@ -215,7 +215,7 @@ static void report_all(frame *here, frame *outer) {
   Py_CLEAR(here->errors);
 }
 
-/* Calls a Python function that is not a delegate, and calls it again if it is interrupted. */
+/* Calls a Python function that is not a delegate, and calls it again if an interrupt stops it. */
 static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);
@@ -349,7 +349,7 @@ static void call_foreign(held *token, uint32_t event, const void *address, size_
   PyGILState_Release(state);
 }
 
-/* The function of every delegate. */
+/* The C function of every delegate. */
 static void call(void *context, uint32_t event, const void *payload, size_t size) {
   const frame *here = payload;
   if (size == sizeof *here && here->self == here)
@@ -360,7 +360,7 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
 
 /* ---- Releasing ------------------------------------------------------------------------------- */
 
-/* Frees released objects, but not during a fork, because no Python code may run then. */
+/* Frees objects that the library released, but not inside fork(), where no Python code may run. */
 static void let_deferred_go(void) {
   while (deferred.next != &deferred && !atomic_load(&is_forking)) {
     held *object = held_of(deferred.next);

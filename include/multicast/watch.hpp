@@ -93,8 +93,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process already has such a watch.
   /// Cost:      O(multicasts); makes three allocations. While the watch is set, each call has the
-  ///            additional cost stated in multicast_set_watch(), and takes a lock for each function
-  ///            called.
+  ///            additional cost stated in multicast_set_watch(), and takes a lock per watch
+  ///            function called.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -104,7 +104,7 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal already has a watch.
   /// Cost:      O(1); makes four allocations. While the watch is set, each call has the additional
-  ///            cost stated in multicast_set_watch(), and takes a lock for each function called.
+  ///            cost stated in multicast_set_watch(), and takes a lock per watch function called.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {

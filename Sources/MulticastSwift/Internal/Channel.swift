@@ -1,7 +1,7 @@
 /// The buffer between a signal and a stream's consumer.
 ///
 /// The channel never releases an object or resumes a continuation under its lock, because both may
-/// run foreign code.
+/// run the program's code.
 final class Channel<Event: Sendable>: Sendable {
   /// The outcome of `put`.
   enum Outcome: Sendable { case taken, lost, ended }

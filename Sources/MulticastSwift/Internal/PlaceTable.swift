@@ -34,7 +34,7 @@ final class PlaceTable: Sendable {
       entries.ofNumber[entries.newest] = Entry(place: place)
       return (entries.newest, dropped)
     }
-    // A place may hold the last reference to a foreign object, so release it outside the lock.
+    // A place may hold the last reference to another object, so release it outside the lock.
     withExtendedLifetime(dropped) {}
     return number
   }

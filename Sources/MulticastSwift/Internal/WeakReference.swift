@@ -119,7 +119,7 @@ enum WeakReference {
       }
     }
 
-    /// Deallocating a box runs no foreign code, because a box has no strong reference.
+    /// Deallocating a box runs no code of the program, because a box has no strong reference.
     private static func dropUnused(_ boxes: inout [UInt: WeakBox]) {
       var unused: [UInt] = []
       var index = boxes.startIndex

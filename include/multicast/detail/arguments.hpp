@@ -114,7 +114,7 @@ template <typename Arg, typename Given>
 constexpr holding how_to_hold() {
   using from = value<Given>;
   if constexpr (std::is_lvalue_reference_v<Arg> && std::is_lvalue_reference_v<Given>) {
-    // This constructor is used only if no conversion is needed.
+    // Use the variable's address only if no conversion is needed.
     if (std::is_convertible_v<std::add_pointer_t<Given>, std::add_pointer_t<Arg>>) {
       return holding::variable;
     }

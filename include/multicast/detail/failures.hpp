@@ -94,7 +94,7 @@ void guard(const failures &where, Body &&body) {
   try {
     body();
   } catch (...) {
-    // glibc unwinds an exiting thread with a foreign (non-C++) exception.
+    // Pass on the foreign (non-C++) exception with which glibc unwinds an exiting thread.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

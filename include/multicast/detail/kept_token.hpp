@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The token of one delegate of an observer.
+// The token of one of an observer's delegates.
 #ifndef MULTICAST_DETAIL_KEPT_TOKEN_HPP
 #define MULTICAST_DETAIL_KEPT_TOKEN_HPP
 
@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one delegate of an observer, stored in the observer.
+/// The token of one of an observer's delegates, stored in the observer.
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, even before the add
 /// returns. Therefore the library writes the token into a `kept_add`, which outlives the observer

@@ -17,8 +17,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Whether this module holds the locks during forks. Each module registers its own handlers,
-/// because a plug-in's handlers are removed when it is unloaded.
+/// Whether this module has registered handlers that hold the locks during forks. Each module
+/// registers its own handlers, because a plug-in's handlers are removed when it is unloaded.
 MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
 /// Holds a process-wide lock until the end of a scope.
@@ -44,8 +44,8 @@ class process_lock {
 
  private:
   /// The library registers its fork handlers first, so that a fork takes these locks before the
-  /// library's locks, in the usual order. If there is no memory for the handlers, the next thread
-  /// that takes a lock tries again.
+  /// library's locks, as all other code does. If there is no memory for the handlers, the next
+  /// thread that takes a lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
