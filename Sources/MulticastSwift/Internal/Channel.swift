@@ -82,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // If the cancellation handler was called, it has returned, so nothing inserts the number.
+    // If the cancellation handler was called, it has returned, so remove the number it inserted.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }

@@ -69,7 +69,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     takes fewer arguments receives only the first ones.
 
     label              The name of the multicast in the library's reports.
-    arguments          The types of the arguments. add() refuses callables that need more.
+    arguments          The types of the arguments. add() refuses callables that need more arguments.
     reentry            What happens if the multicast is invoked inside its own invocation.
     replay             How many of the last invocations a new delegate receives.
     listeners_changed  Called with True when the first delegate has been added, and with False when

@@ -45,8 +45,8 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
 }
 
-/// The first exception thrown on any of several threads, stored for a waiting thread. Protected by
-/// guarded::failures.
+/// The first exception that any of several threads throws, stored for a waiting thread. Protected
+/// by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
   bool is_over = false;  // the wait has ended: further exceptions go to the handler

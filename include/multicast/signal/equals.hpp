@@ -30,7 +30,7 @@ inline constexpr bool has_equality<
                                                   bool>>> = true;
 
 /// Passes the C delegates under which a callable may be registered to `act`, in an array that
-/// contains each of them twice. `act` returns how many it found, as a removal.
+/// contains each of them twice. `act` returns a removal that counts the delegates it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
