@@ -68,9 +68,9 @@
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
  *              object, no other thread may use it while it is being destroyed or moved.
  * exit         Destructors remove delegates and wait for their calls. But when exit() runs a
- *              destructor on the main thread, it does not wait for calls on other threads.
- *              Therefore a program with static signals can exit even if one of its threads never
- *              returns from a delegate. See `exit` in multicast.h.
+ *              destructor on the main thread, the destructor does not wait for calls on other
+ *              threads. Therefore a program with static signals can exit even if one of its threads
+ *              never returns from a delegate. See `exit` in multicast.h.
  */
 
 #ifndef MULTICAST_HPP

@@ -19,8 +19,8 @@ public final class Broadcaster: Sendable {
   /// Creates a broadcaster that is independent of all others.
   public init() {}
 
-  /// Registers an observer of a protocol. Registering the same observer again moves it to the new
-  /// place.
+  /// Registers an observer of a protocol. An observer that is already registered moves to the end
+  /// and to the new place.
   ///
   /// - Parameters:
   ///   - observer: An object.
@@ -67,7 +67,7 @@ public final class Broadcaster: Sendable {
   @discardableResult
   public func unregisterAll<P: Sendable>(_ type: P.Type) -> Int { observers(of: type).removeAll() }
 
-  /// Notifies the observers of a protocol, each at its place.
+  /// Notifies the observers of a protocol, calling each at its place.
   ///
   /// An observer that is unregistered before its call begins is not called.
   ///

@@ -22,7 +22,7 @@ public final class Delivery: Sendable {
     case refuse
     /// The oldest pending call is dropped.
     case dropOldest
-    /// The notification waits for room, unless waiting would cause a deadlock.
+    /// The notification waits for room. If waiting would cause a deadlock, the call is refused.
     case block
   }
 
@@ -46,8 +46,7 @@ public final class Delivery: Sendable {
   ///   - capacity: The largest number of pending calls, from 1 to 2²⁴.
   ///   - overflow: What happens to a new call if `capacity` calls are pending.
   ///   - wake: Called on the notifying thread when a call becomes pending. It is not called again
-  ///     until ``run(max:)`` has been called. It should make the loop call ``run(max:)`` on its own
-  ///     thread.
+  ///     until ``run(max:)`` has been called. It should make the loop's thread call ``run(max:)``.
   /// - Returns: nil if the capacity is invalid or there is not enough memory.
   /// - Complexity: O(capacity).
   public init?(
@@ -80,8 +79,8 @@ public final class Delivery: Sendable {
     waker?.delivery = self
   }
 
-  // Notifications, runs and waits retain `self`. Therefore `wake` can now be running only on the
-  // delivery's own thread, or on this thread if it has released the last reference inside `wake`.
+  // Notifications, runs and waits retain `self`. Therefore only two threads can still be inside
+  // `wake`: the delivery's own thread, and this thread if it has released the last reference there.
   // The end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)
@@ -193,7 +192,7 @@ final class DeferredCall: @unchecked Sendable {
     self.losses = losses
   }
 
-  // A call that has not run has been refused, dropped in favor of a newer call, or cleared.
+  // If the call has not run, it has been refused, dropped in favor of a newer call, or cleared.
   deinit { if !isDone, let losses, registration.isValid { losses.increment() } }
 
   func run() {

@@ -23,8 +23,8 @@ extension MulticastDelegate {
   public func notifyDelegates(_ closure: (P) -> Void) { invoke(closure) }
 }
 
-// A widespread class of this name has static functions that notify on the main queue. Their
-// arguments differ from those of the replacements, so the compiler cannot replace the calls.
+// A popular class of this name has static functions that notify on the main queue. Their arguments
+// differ from the replacements' arguments, so the compiler cannot replace the calls.
 extension Broadcaster {
   /// Calls ``register(_:for:on:lifetime:label:)-(_,_,MainPlace,_,_)`` of ``shared``.
   @available(*, deprecated, message: "use Broadcaster.shared.register(observer, for:on: .main)")

@@ -18,7 +18,7 @@ import Synchronization
 ///
 /// Any thread may use a multicast at any time, and an invocation takes no lock. This type is
 /// `Sendable` if the protocol inherits from `Sendable`. A protocol that is isolated to a global
-/// actor should inherit from it.
+/// actor should inherit from `Sendable`, too.
 ///
 /// Each weak delegate uses about 100 bytes. Calls are fastest if the protocol inherits from
 /// `AnyObject`.
@@ -51,8 +51,8 @@ public final class MulticastDelegate<P> {
   ///   - listenersChanged: Called with true when the first delegate has been added and with false
   ///     when the last one has been removed, on the thread that adds or removes that delegate. It
   ///     can start and stop a source that should run only while there are listeners. A weak
-  ///     delegate that has been deallocated counts as a listener until the multicast detects that;
-  ///     see ``prune()``.
+  ///     delegate that has been deallocated counts as a listener until the multicast detects the
+  ///     deallocation; see ``prune()``.
   /// - Complexity: O(delegates).
   public init(
     _ delegates: [P] = [], reference: Reference = .weak, label: String? = nil,
@@ -119,7 +119,7 @@ public final class MulticastDelegate<P> {
   /// Adds a delegate with options of the C interface. This function sets the options for the
   /// context, the lifetime and the label.
   ///
-  /// - Parameter function: Used instead of the function that represents the delegate.
+  /// - Parameter function: Replaces the function that represents the delegate, unless nil.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -234,7 +234,7 @@ public final class MulticastDelegate<P> {
   }
 
   /// Calls `body` with the C delegate that `add` registers for this delegate. Returns nil if the
-  /// delegate is a value or was certainly never added.
+  /// delegate is a value or is known never to have been added.
   @inline(__always)
   func withEqual<Result>(to delegate: P, _ body: (Multicast.Delegate) -> Result) -> Result? {
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
@@ -308,8 +308,7 @@ extension MulticastDelegate {
 }
 
 extension MulticastDelegate {
-  /// Sets the watch of this multicast, which is notified of its calls. Passing nil removes the
-  /// watch.
+  /// Sets the watch that is notified of this multicast's calls. Passing nil removes the watch.
   ///
   /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
   ///   still running.

@@ -45,7 +45,7 @@ public struct Registration: Hashable, Sendable {
   /// Removes the delegate, and waits until no other thread is calling it.
   ///
   /// Inside a call to the delegate, the function does not wait and returns ``Removal/pending``. Do
-  /// not hold a lock that the delegate acquires.
+  /// not hold a lock that the delegate acquires, because this could cause a deadlock.
   ///
   /// - Complexity: O(1), amortized.
   @discardableResult
@@ -79,7 +79,7 @@ public struct Registration: Hashable, Sendable {
   /// - Complexity: O(1), amortized.
   public func store(in bag: RegistrationBag) { bag.insert(self) }
 
-  /// An object that removes this registration when it is deallocated.
+  /// An object whose deallocation removes this registration.
   ///
   /// - Complexity: O(1).
   public var scoped: ScopedRegistration { ScopedRegistration(self) }

@@ -1,4 +1,4 @@
-/// Removes a registration when it is deallocated.
+/// Owns a registration, and removes it in `deinit`.
 ///
 /// Keep it in a property of the object that the registration belongs to:
 ///

@@ -82,7 +82,7 @@ public final class Signal<Event: Sendable>: Sendable {
 
   /// Invokes through the core, which stores the event for closures that are added later.
   ///
-  /// - Parameter full: Collects the streams that have no room. If it is nil, these streams lose an
+  /// - Parameter full: Collects the streams that have no room. If it is nil, these streams lose the
   ///   event.
   func invokeAndRecord(_ event: Event, _ full: FullChannels<Event>?) -> Int {
     let kept = ReplayEvent(event, full)
@@ -102,7 +102,7 @@ public final class Signal<Event: Sendable>: Sendable {
   @discardableResult
   public func removeAll() -> Int { handlers.removeAll() }
 
-  /// Sets the watch of this signal, which is notified of its calls. Passing nil removes the watch.
+  /// Sets the watch that is notified of this signal's calls. Passing nil removes the watch.
   ///
   /// - Returns: ``Removal/ended``, or ``Removal/pending`` if a function of the previous watch is
   ///   still running.

@@ -1,17 +1,17 @@
 import CMulticast
 
 /// Observes calls, slow calls, and removals that wait for a long time. Calls that are not watched
-/// have no additional cost.
+/// cost nothing extra.
 ///
 /// ```swift
 /// listeners.setWatch(Watch(slowness: .milliseconds(5), slow: { print($0.label ?? "?", $0.time) }))
 /// ```
 ///
-/// A watch's functions run on the thread that calls or waits, and may use the whole module.
+/// A watch's functions run on the thread that calls or waits, and may use the entire module.
 public final class Watch: Sendable {
   /// Describes one call or one wait.
   public struct Report: Hashable, Sendable {
-    /// The registration whose call has returned or is being waited for.
+    /// The registration whose call has returned, or for whose call the thread is waiting.
     public let registration: Registration
     /// The registration's label; always nil in reports to `called`.
     public let label: String?

@@ -284,7 +284,7 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     }
     from += count, to += count;
   }
-  // Write the beginning of the file again, because a process may have freed its blocks.
+  // Rewrite the beginning of the file, because a process may have freed the blocks that held it.
   if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
   if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
@@ -301,8 +301,8 @@ static void write_names(trace_process *it, int file) {
   }
 }
 
-// Writes all processes' buffered text and the end of the timeline. Processes that are still running
-// write nothing more.
+// Writes all processes' buffered text and the end of the timeline. From then on, processes that are
+// still running write nothing.
 static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
   uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};

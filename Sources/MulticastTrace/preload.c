@@ -25,7 +25,7 @@ typedef struct both {
   struct both *next;
 } both;
 
-// The label of a slow call, which is known even if the delegate has already been removed.
+// slow() saves the label here for called(), which cannot look it up after the delegate's removal.
 static __thread char label_of_slow[64] __attribute__((tls_model("initial-exec")));
 
 static void slow(void *context, multicast_token token, const char *label, uint64_t elapsed_ns) {
@@ -90,7 +90,7 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   watch.slow = slow;
   watch.listener_warning_count = it->program.listener_warning_count;
   watch.listener_warning = it->program.listener_warning != NULL ? warn_of_listeners : NULL;
-  // A watch has only one such time, so the program's time takes precedence over the trace's.
+  // A watch has only one threshold for slow calls, so the program's threshold takes precedence.
   watch.slow_ns = it->program.slow_ns != 0 ? it->program.slow_ns : trace->slow_ns;
   return library.set_watch(all, &watch);
 }
@@ -118,7 +118,7 @@ EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_
 static void *get(void *object, const void *base, const char *name) {
   Dl_info info;
   void *found = dlsym(object, name);
-  // Ignores functions of other objects, such as the replacement above.
+  // Ignore functions in other shared objects, such as the replacement above.
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
@@ -126,8 +126,8 @@ static void *get(void *object, const void *base, const char *name) {
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
-  // This rejects most objects without calling the loader, which might call back into one of them,
-  // such as an allocator.
+  // This rejects most objects without calling the loader, because the loader might call into one of
+  // them, such as an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -182,7 +182,7 @@ static void clean_environment(void) {
   else setenv("LD_PRELOAD", others + 1, 1);
 }
 
-// Called by the first constructor that needs it.
+// Takes effect only in the first constructor or function that calls it.
 static void begin(void) {
   static bool has_begun;
   const char *path = getenv(TRACE_VARIABLE);

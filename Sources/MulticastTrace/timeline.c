@@ -82,7 +82,7 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the blocks of the file before its last `trace->size` bytes. multicast-trace removes the
+// Frees the file's blocks that precede its last `trace->size` bytes. multicast-trace removes the
 // hole when the program has ended. Makes the system call directly, because fallocate() is a
 // cancellation point.
 static void forget_beginning(int64_t end) {
@@ -164,8 +164,7 @@ static void copy_name(char *to, size_t room, const char *name) {
   *to = '\0';
 }
 
-// A cached description of a token. Tokens are never reused, so the description never becomes
-// invalid.
+// A cached description of a token. Tokens are never reused, so a description never becomes wrong.
 typedef struct known {
   uint64_t token, target, queue;
   char name[160];
@@ -212,9 +211,9 @@ static known find(multicast_token token, const char *label) {
 
 // ---- Events ------------------------------------------------------------------------------------
 
-// This thread's calls. The library reports a call's end and duration slightly late. Without a
-// correction, a call might seem to begin after a nested call, or before the end of the previous
-// call.
+// This thread's calls. The library reports a call slightly after its end, so the computed times are
+// slightly late. Without a correction, a call might seem to begin after a nested call, or before
+// the end of the previous call.
 enum { LEVELS = 258 };
 static __thread struct thread {
   uint64_t number;

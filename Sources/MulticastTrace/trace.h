@@ -25,7 +25,7 @@ typedef struct trace_table {
 } trace_table;
 
 // A thread and its name. If the beginning of a timeline is cut off, multicast-trace writes the
-// names of the threads again at its end.
+// threads' names again at the end of the timeline.
 typedef struct trace_thread {
   uint64_t number;
   char name[32];

@@ -4,18 +4,18 @@
  * the Python object that contains the callable. The library is responsible for order, events,
  * removals, waits and cycles.
  *
- * The interpreter's lock. An invocation of a multicast that C code cannot use keeps the lock, so
- * its delegates run with the lock held. If C code has the handle or the multicast replays, an
- * invocation may have to wait for another thread. It then first releases the lock, because the
+ * The interpreter's lock. If C code cannot use a multicast, invoking it does not release the lock,
+ * so its delegates run with the lock held. If C code has the handle or the multicast replays, an
+ * invocation may have to wait for another thread. Therefore it first releases the lock, because the
  * other thread may need it, and the library does not know about this lock when it searches for
  * cycles. A removal first tries not to wait, and releases the lock only if it has to wait.
  *
  * Payloads. A plain invocation passes the address of its frame, which is on the stack. If a call
  * may outlive the invocation, or if C code may read the payload, the payload is an object, and C
- * code receives the address of its `wire`.
+ * code receives the address of its `wire`, which identifies it.
  *
  * Ownership. The library holds one reference to each registration and each payload. Until the
- * library releases them, they are in lists of their multicast, which reports them to the garbage
+ * library releases them, their multicast keeps them in a list and reports them to the garbage
  * collector. Destroying a multicast releases all of them, so a multicast that refers to itself
  * through a delegate is collected. */
 
@@ -77,7 +77,7 @@ typedef struct held {
   bool sender_is_weak;
 } held;
 
-/* The number of references from `function` to `args`, and of those that the collector clears. */
+/* The number of fields from `function` to `args`, and how many of them the collector clears. */
 enum { REFERENCE_COUNT = 9, CLEARED_COUNT = 7 };
 _Static_assert(offsetof(held, args) - offsetof(held, function) ==
                    (REFERENCE_COUNT - 1) * sizeof(PyObject *), "these follow each other");
@@ -103,7 +103,7 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* Maps wires to the addresses of payloads. Stale and forged wires are not found. */
+/* Maps wires to the addresses of payloads. It contains no stale or forged wires. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -215,7 +215,7 @@ static void report_all(frame *here, frame *outer) {
   Py_CLEAR(here->errors);
 }
 
-/* Calls a Python function that is not a delegate, and calls it again if it is interrupted. */
+/* Calls a Python function that is not a delegate, and calls it again if an interrupt stops it. */
 static void call_back(PyObject *function, PyObject *first, PyObject *second) {
   PyObject *type, *value, *trace, *result = NULL;
   PyErr_Fetch(&type, &value, &trace);
@@ -236,7 +236,7 @@ static void call_back(PyObject *function, PyObject *first, PyObject *second) {
 
 /* ---- Calling a delegate, under the interpreter's lock ---------------------------------------- */
 
-/* Finds out how many arguments and which keywords a callable accepts, at its first call. */
+/* Finds out how many arguments and which keywords a callable accepts, when it is first called. */
 static int learn(held *token, PyObject *function) {
   int is_bound = token->function != NULL && token->target != NULL;
   PyObject *names, *found =
@@ -275,7 +275,7 @@ static PyObject *call_with(held *token, PyObject *function, PyObject *strong, fr
   return result;
 }
 
-/* Whether the delegate wants the sender of the invocation. */
+/* Whether the delegate accepts invocations from this sender. */
 static int wants_sender(held *token, frame *here) {
   if (token->sender == NULL) return 1;
   if (here->sender == NULL) return 0;
@@ -286,7 +286,7 @@ static int wants_sender(held *token, frame *here) {
 }
 
 static void call_in(held *token, frame *here) {
-  /* This runs before references are borrowed, because a comparison may run Python code. */
+  /* Compare the sender before borrowing references, because the comparison may run Python code. */
   int is_wanted = here->interruption == NULL && wants_sender(token, here);
   PyObject *strong = token->target == NULL ? NULL : PyWeakref_GetObject(token->target);
   PyObject *function = token->function, *result;
@@ -349,7 +349,7 @@ static void call_foreign(held *token, uint32_t event, const void *address, size_
   PyGILState_Release(state);
 }
 
-/* The function of every delegate. */
+/* The C function of every delegate. */
 static void call(void *context, uint32_t event, const void *payload, size_t size) {
   const frame *here = payload;
   if (size == sizeof *here && here->self == here)
@@ -360,7 +360,7 @@ static void call(void *context, uint32_t event, const void *payload, size_t size
 
 /* ---- Releasing ------------------------------------------------------------------------------- */
 
-/* Frees released objects, but not during a fork, because no Python code may run then. */
+/* Frees objects that the library released, but not inside fork(), where no Python code may run. */
 static void let_deferred_go(void) {
   while (deferred.next != &deferred && !atomic_load(&is_forking)) {
     held *object = held_of(deferred.next);
@@ -401,7 +401,7 @@ static void release_payload(const void *payload, size_t size) {
 static void fork_begins(void) { atomic_store(&is_forking, 1); }
 static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 
-/* In the child, which passes a new mark, the library neither makes nor releases queued calls,
+/* In the child, where `new_mark` is not None, the library neither makes nor releases queued calls,
  * because they belong to the parent. Therefore this function releases their payloads, except those
  * still needed by calls on this thread, deferred invocations or replays. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
@@ -765,7 +765,7 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int is_queue;
   if (!PyArg_ParseTuple(args, "pKK", &is_queue, &handle, &left)) return NULL;
-  /* Usually there is nothing to wait for. */
+  /* First check without releasing the lock, because usually there is nothing to wait for. */
   int64_t status = is_queue ? MULTICAST_ERROR_TIMEOUT : multicast_ended_within(handle, 0);
   while (status == MULTICAST_ERROR_TIMEOUT) {
     uint64_t slice = left < SLICE_NS ? left : SLICE_NS;
@@ -777,7 +777,7 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
     if (left == 0) break;
     if (left != MULTICAST_FOREVER) left -= slice;
   }
-  /* No call was queued, or all calls had already returned. */
+  /* These statuses mean that no call was queued, or that all calls had already returned. */
   if (status == (is_queue ? MULTICAST_ERROR_TIMEOUT : MULTICAST_ERROR_INVALID_HANDLE)) status = 0;
   return status < 0 ? failed(status) : PyLong_FromLongLong(status);
 }

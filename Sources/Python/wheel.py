@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds the wheel, a zip file with the package, its extension, the library and the README. The
-CMake target `wheel` calls this script. The same input produces the same bytes. Needs only
+CMake target `wheel` calls this script. The same input always produces the same bytes. Needs only
 Python."""
 
 import argparse

@@ -20,7 +20,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 template <typename Signature>
 class signal;
 
-/// Stands for the result of a delegate that returns nothing, so that a combiner can handle it.
+/// Represents the result of a delegate that returns nothing, so that combiners can handle it.
 /// @since 1.1
 struct nothing {};
 
@@ -135,7 +135,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // The range would call the delegate directly instead of through its queue.
+      // Fail, because the range would call the delegate directly instead of through its queue.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });
@@ -157,7 +157,7 @@ class call_range<void(Args...), Given...> {
     if (!has_next() || std::exchange(is_called_, true)) return;
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
-    // The visit makes no call if the delegate has been removed.
+    // If the delegate has been removed, the visit makes no call, which is not an error.
     if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {

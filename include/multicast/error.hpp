@@ -62,8 +62,8 @@ inline void fail(int64_t status) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Sets the handler of exceptions thrown by queued, deferred or replayed calls, or by the functions
-/// of policies and watches.
+/// Sets the handler for exceptions thrown by queued, deferred or replayed calls, or by the
+/// functions of policies and watches.
 ///
 /// @param handler  Called on the thread on which an exception was thrown; if it is nullptr,
 ///                 std::terminate is called, as by default.
@@ -78,7 +78,7 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// Returns the reason for which a function of these headers last failed on this thread. Only with
+/// Returns the status with which a function of these headers last failed on this thread. Only with
 /// -fno-exceptions.
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has.

@@ -74,8 +74,7 @@ class groups {
   /// Returns options that contain a group and its priority.
   ///
   /// @param key  The group. If it does not exist yet, it is created between its neighbours. Any
-  ///             number can be a key; if a number is not far from zero, its priority is the negated
-  ///             number.
+  ///             number can be a key; the priority of a number near zero is the negated number.
   /// @return Options for signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours.
@@ -160,8 +159,8 @@ class groups {
     return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
   /// Chooses a priority between two others. At either end, uses only a fraction of the remaining
-  /// range, and a smaller one the more groups there are. This leaves room for many keys in sorted
-  /// order, and for keys between them.
+  /// range; the more groups there are, the smaller the fraction. This leaves room for many keys in
+  /// sorted order, and for keys between them.
   int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
     const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
     if (is_first && is_last) return 0;

@@ -32,7 +32,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///
 ///     auto [code, text] = *co_await mcast::next(client.answered, mcast::on(loop));   // C++20
 ///
-/// If the result contains no arguments, there will be no such invocation, because the signal has
+/// If the result contains no arguments, the invocation will never happen, because the signal has
 /// been destroyed or the registration has been removed, for example by `get().remove_nowait()` or
 /// by the end of its lifetime. Another thread can cancel the wait by removing the registration.
 ///
@@ -166,7 +166,7 @@ class [[nodiscard]] next_invocation {
 /// @param s    The signal. It may be moved or destroyed during the wait.
 /// @param how  As for signal::add(). If there is a queue, a coroutine resumes in a queued call.
 ///             `latest` and `unique` have no effect.
-/// @return An object with which to wait.
+/// @return An object that waits for the invocation.
 ///
 /// Errors:    those of signal::add().
 /// Cost:      like signal::add(), plus an allocation; with a queue, also the creation of a

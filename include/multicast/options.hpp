@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group in mcast::groups. Signals add the tokens of new delegates to it.
+/// A group in mcast::groups. Signals add the tokens of the group's new delegates to it.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -154,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Replaces the queue in the options of a signal that cannot be queued.
+/// Takes the place of the queue in the options of a signal that cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>

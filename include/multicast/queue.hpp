@@ -28,8 +28,8 @@ enum class overflow : multicast_overflow {
   block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
 };
 
-/// A queue, in which calls wait until a thread runs it. The destructor removes the delegates that
-/// use the queue, as multicast_queue_destroy() does. Each function corresponds to the
+/// A queue, whose calls wait until a thread runs the queue. The destructor removes the delegates
+/// that use the queue, as multicast_queue_destroy() does. Each function corresponds to the
 /// multicast_queue_...() function of the same name; descriptor() corresponds to
 /// multicast_queue_fd(), and statistics() to multicast_queue_get_stats().
 ///
@@ -142,8 +142,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Errors:    any exception that the callable throws. mcast::error with
   ///            MULTICAST_ERROR_QUEUE_FULL if the queue has refused the call; with
   ///            MULTICAST_ERROR_STATE if the call was dropped, if the thread that runs the queue is
-  ///            waiting for this thread, or if it has exited inside the call. In the last two
-  ///            cases, the callable may still run. With -fno-exceptions, these errors end the
+  ///            waiting for this thread, or if that thread has exited inside the call. In the last
+  ///            two cases, the callable may still run. With -fno-exceptions, these errors end the
   ///            program.
   /// Threads:   any. Do not hold a lock that the callable acquires.
   /// Cost:      like post(), plus two more allocations and a wait.
@@ -167,8 +167,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
       if (send(task(run), 0, nullptr) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       is_over = run_until_over();
     }
-    // Another thread may have just begun to run the queue. In that case, the callable has been
-    // posted twice, and only the first of the two calls runs it.
+    // If another thread has just begun to run the queue, this posts the callable a second time, and
+    // only the first of the two calls runs it.
     if (!is_over && (!is_runner || multicast_queue_is_valid(here))) {
       multicast_outcome outcome = MULTICAST_OUTCOME_INIT;
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);

@@ -21,9 +21,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// One delegate in one signal, from its addition to the end of its removal. This is a value type:
-/// copies refer to the same registration, and become stale when it is removed. Each function
-/// corresponds to the multicast_token_...() function of the same name.
+/// Identifies one delegate in one signal, from its addition to the end of its removal. This is a
+/// value type: copies refer to the same registration, and become stale when it is removed. Each
+/// function corresponds to the multicast_token_...() function of the same name.
 /// @since 1.0
 class registration {
  public:
@@ -96,7 +96,7 @@ class registration {
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
   /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
   ///
-  /// @return False also if the delegate has been removed.
+  /// @return Also false if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -143,7 +143,7 @@ class registration {
   /// Whether the registration belongs to a signal, or to the signal of a connectable.
   ///
   /// @param s  The signal.
-  /// @return False also if the delegate has been removed.
+  /// @return Also false if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -163,7 +163,7 @@ class registration {
 
   /// Whether both refer to the same registration.
   ///
-  /// @return True also if neither refers to a registration.
+  /// @return Also true if neither refers to a registration.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

@@ -27,10 +27,10 @@ class signal;
 /// signal<R(Args...)>::results().
 ///
 /// Each delegate is called once, when its result is needed: by `*`, or by a comparison with the
-/// end, because it depends on whether there is another result. `++` calls the delegate at the
-/// current position if its result has not been used yet. The range does not call delegates that are
-/// added or removed during the iteration. If the signal is destroyed, the range ends. The range
-/// stores all results, so that algorithms may iterate over them several times.
+/// end, which has to know whether there is another result. `++` calls the delegate at the current
+/// position if its result has not been used yet. The range does not call delegates that are added
+/// or removed during the iteration. If the signal is destroyed, the range ends. The range stores
+/// all results, so that algorithms may iterate over them several times.
 ///
 /// A result_range cannot be copied or moved. Only one thread at a time may use the range and its
 /// iterators.
@@ -198,7 +198,7 @@ class result_range<R(Args...), Given...> {
         arguments_.results = static_cast<detail::question<R> *>(&each);
         const int64_t called = multicast_token_visit(each.token, call, this);
         rethrow();
-        // The visit makes no call if the delegate has been removed.
+        // If the delegate has been removed, the visit makes no call, which is not an error.
         if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
       }
       if (each.made.is_there()) return true;

@@ -140,7 +140,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether all results are true. Stops at the first result that is false.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return True also if there is no delegate.
+  /// @return Also true if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
@@ -157,7 +157,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether any result is true. Stops at the first result that is true.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return False also if there is no delegate.
+  /// @return Also false if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().

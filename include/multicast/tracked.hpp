@@ -12,8 +12,8 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// Returns a weak pointer to an object. To support another kind of pointer, declare such a function
-/// in the namespace of its class. The result must have a lock(), which returns a value that is true
-/// while the object is alive.
+/// in the namespace of the pointer's class. The result must have a lock(), which returns a value
+/// that is true while the object is alive.
 ///
 /// @param object  The pointer.
 /// @return The weak pointer.
@@ -24,7 +24,7 @@ template <typename Pointer>
 typename Pointer::weak_type to_weak(const Pointer &object) noexcept {
   return object;
 }
-/// Returns a weak pointer as it is.
+/// Returns the given weak pointer unchanged.
 ///
 /// @param object  The pointer.
 /// @return The pointer.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Watches, which report how long calls take, which threads are waiting for them, and which signals
-// keep growing.
+// keep gaining delegates.
 #ifndef MULTICAST_WATCH_HPP
 #define MULTICAST_WATCH_HPP
 
@@ -52,10 +52,10 @@ struct watch_options {
   /// Called when the number of a signal's delegates first reaches `listener_warning_count`, twice
   /// this number, four times this number, and so on, on the thread that adds the delegate. `count`
   /// is the number of delegates. `label` is the most frequent label, or `function` is the most
-  /// frequent C function among the delegates without a label, for which a debugger can find the
-  /// name. `most` is the number of delegates that share this label or function. If no label or
-  /// function is shared by more than one delegate in nine, both are null. `label` is valid until
-  /// this function returns (default: none).
+  /// frequent C function among the delegates without a label, which a debugger can name. `most` is
+  /// the number of delegates that share this label or function. If no label or function is shared
+  /// by more than one delegate in nine, both are null. `label` is valid until this function returns
+  /// (default: none).
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
@@ -93,8 +93,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process already has such a watch.
   /// Cost:      O(multicasts); makes three allocations. While the watch is set, each call has the
-  ///            additional cost stated in multicast_set_watch(), and takes a lock for each function
-  ///            called.
+  ///            additional cost stated in multicast_set_watch(), and takes a lock per watch
+  ///            function called.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -104,7 +104,7 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal already has a watch.
   /// Cost:      O(1); makes four allocations. While the watch is set, each call has the additional
-  ///            cost stated in multicast_set_watch(), and takes a lock for each function called.
+  ///            cost stated in multicast_set_watch(), and takes a lock per watch function called.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {

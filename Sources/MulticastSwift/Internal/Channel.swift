@@ -1,7 +1,7 @@
 /// The buffer between a signal and a stream's consumer.
 ///
 /// The channel never releases an object or resumes a continuation under its lock, because both may
-/// run foreign code.
+/// run the program's code.
 final class Channel<Event: Sendable>: Sendable {
   /// The outcome of `put`.
   enum Outcome: Sendable { case taken, lost, ended }
@@ -17,7 +17,7 @@ final class Channel<Event: Sendable>: Sendable {
     var receivers = Fifo<CheckedContinuation<Event?, Never>>()
     var senders = Fifo<Sender>()
     var newestSender = 0
-    /// The senders that were cancelled before they began to wait.
+    /// The numbers of senders that were cancelled before they began to wait.
     var cancelled: Set<Int> = []
     var isFinished = false
   }
@@ -82,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // If the cancellation handler has run, it has returned by now.
+    // If the cancellation handler was called, it has returned, so remove the number it inserted.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }
@@ -113,8 +113,8 @@ final class Channel<Event: Sendable>: Sendable {
 
   // MARK: - Receiving events
 
-  /// Waits for the next event. Returns nil if the channel is finished and empty. Cancelling the
-  /// task finishes the channel.
+  /// Waits for the next event. Returns nil if the channel is finished and empty. If the task is
+  /// cancelled, finishes the channel.
   func next() async -> Event? {
     await withTaskCancellationHandler {
       await withCheckedContinuation { receive($0) }
@@ -134,7 +134,7 @@ final class Channel<Event: Sendable>: Sendable {
     if !result.isWaiting { receiver.resume(returning: result.event) }
   }
 
-  /// Removes the oldest event, and adds the event of the sender that has waited longest.
+  /// Removes the oldest event, and adds the event of the sender that has been waiting longest.
   private func take(_ content: inout Content) -> (Event, Sender?)? {
     guard let event = content.events.popFirst() else {
       guard let sender = content.senders.popFirst() else { return nil }

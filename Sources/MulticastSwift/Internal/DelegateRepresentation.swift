@@ -13,7 +13,7 @@ enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
   /// The conversion is possible only if all words except the first depend only on the object's
-  /// class. If the first word is the object, this is the case, because no other word then owns
+  /// class. This is the case if the first word is the object, because no other word then owns
   /// memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
@@ -136,8 +136,8 @@ enum ExistentialTemplates {
     }.words
   }
 
-  /// The type of a protocol value's content. It is a class `C`, or `Optional<C>`, because optionals
-  /// can conform to protocols, too.
+  /// The type of a protocol value's content. It is a class `C` or, because optionals can also
+  /// conform to protocols, `Optional<C>`.
   static func contentType<P>(of delegate: P) -> Any.Type {
     if let optional = P.self as? any AnyOptional.Type {
       return optional.contentType(of: delegate)

@@ -8,7 +8,7 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let hasPlace: Bool
   /// Where the closure is called; nil for the invoking thread.
   private let place: Place?
-  /// The gate of a closure that is called once, at a place; otherwise nil.
+  /// Limits a closure that is called once, at a place, to one pending call; otherwise nil.
   private let gate: OnceGate?
   /// The stream's channel; nil for a closure.
   private let channel: Channel<Event>?
@@ -51,7 +51,7 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
     if gate != nil, pass == nil { return false }
     let registration = Registration(Multicast.Token.current)
     // The pending call must not retain the handler, because the handler retains its place, which
-    // may retain pending calls.
+    // may retain the pending call.
     return place.perform(for: registration, losses) {
       // If the registration has been removed, the visit does nothing.
       MulticastDelegate<Handler<Event>>.visit(registration) { handler in

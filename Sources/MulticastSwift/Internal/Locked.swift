@@ -12,7 +12,7 @@ final class Locked<Value: Sendable>: @unchecked Sendable {
 
   deinit { multicast_swift_lock_destroy(lock) }
 
-  /// Calls `body` under the lock. `body` must not run foreign code.
+  /// Calls `body` under the lock. `body` must not run the program's code.
   func withLock<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
     multicast_swift_lock(lock)
     defer { multicast_swift_unlock(lock) }

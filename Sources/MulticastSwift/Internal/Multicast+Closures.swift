@@ -3,10 +3,9 @@ import MulticastRuntime
 
 // MARK: - Visiting
 
-// These core functions pass delegates to a closure. Swift cannot store a closure that does not
-// escape without copying it to the heap, so these functions call C functions of MulticastRuntime,
-// which have Swift's calling convention. The closure receives the context and the function of each
-// delegate.
+// These core functions pass delegates to a closure. To store a non-escaping closure, Swift would
+// have to copy it to the heap, so these functions call C functions of MulticastRuntime, which have
+// Swift's calling convention. The closure receives each delegate's context and function.
 
 /// Calls `multicast_visit`.
 @usableFromInline @_silgen_name("multicast_swift_visit")
@@ -34,7 +33,7 @@ func enumerateDelegates(
 func checkedCount(_ result: Int64) -> Int { result < 0 ? countOfFailure(result) : Int(result) }
 
 /// Returns 0, since a visit or an invocation that fails has called no delegate. Ends the program if
-/// invocations are nested too deep.
+/// invocations are nested too deeply.
 @usableFromInline @inline(never)
 func countOfFailure(_ status: Int64) -> Int {
   if status == Int64(Multicast.Status.limit.rawValue) {

@@ -1,7 +1,7 @@
 /// Maps numbers to the places of a multicast's delegates.
 ///
 /// The number is stored in the `events` field of the registration, which is unused in a multicast
-/// that is only visited.
+/// that is visited but never invoked.
 final class PlaceTable: Sendable {
   private struct Entry: Sendable {
     let place: Place
@@ -34,7 +34,7 @@ final class PlaceTable: Sendable {
       entries.ofNumber[entries.newest] = Entry(place: place)
       return (entries.newest, dropped)
     }
-    // A place may hold the last reference to a foreign object, so it is released without the lock.
+    // A place may hold the last reference to another object, so release it outside the lock.
     withExtendedLifetime(dropped) {}
     return number
   }

@@ -22,8 +22,8 @@ class Unbound(NamedTuple):
 def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
     """Returns the callable that a registration holds, and its first argument, which is held weakly.
 
-    If the callable is None, the object itself is called. Types are compared exactly, so that a
-    decorator's proxy of a method does not count as a method.
+    If the callable is None, the first argument itself is called. Types are compared exactly, so
+    that a decorator's proxy of a method does not count as a method.
     """
     if weak is False:
         return function, None
@@ -97,7 +97,7 @@ def check(function: "Callable[..., Any]", count: int) -> None:
 
 
 def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
-    # Inspecting C functions is slow, and their own errors name missing arguments.
+    # Do not inspect C functions, because that is slow, and their own errors name missing arguments.
     try:
         known = inspect.signature(_anything if isinstance(function, type(len)) else function)
     except (ValueError, TypeError):

@@ -62,7 +62,7 @@ def nanoseconds(timeout: "float | None") -> int:
 
 if TYPE_CHECKING or sys.version_info >= (3, 11):
     class DelegateErrors(ExceptionGroup[Exception]):
-        """The exceptions of the delegates of one invocation, in the order of the calls.
+        """The exceptions that the delegates of one invocation raised, in the order of the calls.
 
         All other delegates have been called. In Python 3.11 and newer, this is an ExceptionGroup.
         """
@@ -72,7 +72,7 @@ if TYPE_CHECKING or sys.version_info >= (3, 11):
             return DelegateErrors(self.message, excs)
 else:
     class DelegateErrors(Exception):
-        """The exceptions of the delegates of one invocation, in the order of the calls."""
+        """The exceptions that the delegates of one invocation raised, in the order of the calls."""
 
         def __init__(self, message, exceptions):
             super().__init__(message, exceptions)

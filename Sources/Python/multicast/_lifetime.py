@@ -1,4 +1,4 @@
-"""Lifetimes, and a base class for objects that end on request or with their last reference."""
+"""Lifetimes, and a base class for objects that end explicitly or with their last reference."""
 
 import time
 from typing import NoReturn, TypeVar

@@ -69,7 +69,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     takes fewer arguments receives only the first ones.
 
     label              The name of the multicast in the library's reports.
-    arguments          The types of the arguments. add() refuses callables that need more.
+    arguments          The types of the arguments. add() refuses callables that need more arguments.
     reentry            What happens if the multicast is invoked inside its own invocation.
     replay             How many of the last invocations a new delegate receives.
     listeners_changed  Called with True when the first delegate has been added, and with False when
@@ -122,7 +122,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         events    The events for which the callable is called, 0 to 63 (default: all).
         once      The callable is called at most once.
         unique    Equal callables are removed first.
-        latest    With a queue, only the newest call of the callable stays queued.
+        latest    With a queue, only the newest call to the callable stays queued.
         replay    If False, the callable does not receive the last invocations.
         sender    Only this sender's invocations call the callable. It is held weakly if possible.
         lifetime  The registration is removed when this lifetime ends.
@@ -190,7 +190,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
     # ---- Asking ----------------------------------------------------------------------------------
 
     def tokens(self) -> "list[Token]":
-        """Returns the registrations in the order of invocation, except those of C delegates."""
+        """Returns the registrations of Python delegates, in the order of invocation."""
         return [one for one in self._tokens() if isinstance(one, Token)]
 
     @property
@@ -228,7 +228,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                 **kwargs: Any) -> "list[Any]":
-        """Invokes, and returns the delegates' results in order, except those of queued calls."""
+        """Invokes, and returns the results of all calls that are not queued, in order."""
         results: "list[Any]" = []
         self._run(args, kwargs, event, sender, results, False)
         return results
@@ -321,7 +321,7 @@ class Broadcaster:
         return found
 
     def names(self) -> "list[str]":
-        """The names that have observers, except those that only C code has used."""
+        """The names that have observers, except names that only C code has used."""
         return [name for name, one in list(self._multicasts.items()) if len(one)]
 
     def __iter__(self) -> "Iterator[str]":
@@ -344,7 +344,7 @@ class Broadcaster:
 
     def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
-        """Invokes the multicast of a name. Returns 0 if it has never had an observer."""
+        """Invokes the multicast of a name. Returns 0 if the name has never had an observer."""
         if name in self._multicasts or self._is_shared:
             return self[name].invoke(*args, event=event, sender=sender, **kwargs)
         _encoded(name)
@@ -385,7 +385,7 @@ def _end(ids: "list[int]", timeout: "float | None") -> bool:
 
 
 async def _await_all(results: "list[Any]") -> "list[Any]":
-    """Replaces each coroutine in the list with its result. Raises their exceptions as one."""
+    """Replaces each coroutine in the list with its result, or raises all exceptions as one."""
     failures: "dict[int, Exception]" = {}
 
     async def run(index: int, coroutine: "Coroutine[Any, Any, Any]") -> None:

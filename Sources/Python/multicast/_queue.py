@@ -22,7 +22,7 @@ _queues: "weakref.WeakValueDictionary[int, Queue]" = weakref.WeakValueDictionary
 
 
 class Overflow(Enum):
-    """What a full queue does with a new call. Invocations never wait, so loops keep running."""
+    """What a full queue does with a new call. Invocations do not block, so loops keep running."""
 
     REFUSE = 0
     DROP_OLDEST = 1
@@ -59,7 +59,7 @@ class Queue(Owner):
         self._handle = created(_core.queue_create(capacity, overflow.value, id(self)))
 
     def run(self, max: int = 0) -> int:
-        """Makes up to `max` queued calls on this thread, oldest first. 0 means all current calls.
+        """Makes up to `max` queued calls on this thread, oldest first. 0 means all queued calls.
 
         Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
         """
@@ -130,7 +130,7 @@ class Queue(Owner):
     def stop(self, timeout: "float | None" = None) -> bool:
         """Ends the thread, and waits for its running call. Queued calls stay queued.
 
-        Returns False if waiting is impossible. The thread then ends when its call has returned.
+        Returns False if it cannot wait. In that case, the thread ends when its call has returned.
         """
         worker = self._worker
         if worker is None:
@@ -174,8 +174,8 @@ def _run(weak: "weakref.ref[Queue]", schedule: Schedule) -> None:
 
 
 class _Worker:
-    """A queue's thread. It runs inside a call to its own registration, so that the registration's
-    removal waits for the thread by the library's rules."""
+    """A queue's thread. It runs inside a call to its own registration, so that removing the
+    registration waits for the thread, unless that would cause a deadlock."""
 
     def __init__(self, name: "str | None") -> None:
         self.calls: "queues.SimpleQueue[Optional[Callable[[], object]]]" = queues.SimpleQueue()

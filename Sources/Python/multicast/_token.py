@@ -49,7 +49,7 @@ class Token(_core.Held):
 
     @property
     def sender(self) -> Any:
-        """The sender to which calls are limited; None for any sender, or if it has been freed."""
+        """The only sender whose invocations are received; None for any, or if it has been freed."""
         return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:
@@ -89,10 +89,10 @@ class Token(_core.Held):
 
 
 def current_token() -> "Token | None":
-    """Returns the registration that this thread is calling, or None; the innermost if nested."""
+    """Returns the registration of this thread's innermost running call; None outside calls."""
     return _core.current_call()[0]  # type: ignore[no-any-return]
 
 
 def current_event() -> "int | None":
-    """Returns the event of this thread's current call, or None; the innermost if nested."""
+    """Returns the event of this thread's innermost running call; None outside calls."""
     return _core.current_call()[1]

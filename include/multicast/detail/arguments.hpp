@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How arguments are passed to delegates, and how they are held until then.
+// How arguments are passed to delegates, and how they are stored until the call.
 #ifndef MULTICAST_DETAIL_ARGUMENTS_HPP
 #define MULTICAST_DETAIL_ARGUMENTS_HPP
 
@@ -114,7 +114,7 @@ template <typename Arg, typename Given>
 constexpr holding how_to_hold() {
   using from = value<Given>;
   if constexpr (std::is_lvalue_reference_v<Arg> && std::is_lvalue_reference_v<Given>) {
-    // This constructor is used only if no conversion is needed.
+    // Use the variable's address only if no conversion is needed.
     if (std::is_convertible_v<std::add_pointer_t<Given>, std::add_pointer_t<Arg>>) {
       return holding::variable;
     }

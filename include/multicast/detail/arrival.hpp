@@ -84,8 +84,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
   }
   /// Ends the wait without a call. Does nothing if the wait is over.
   void end() noexcept {
-    // Inside fork(), this is the child, in which the threads that are waiting or may hold the lock
-    // do not exist.
+    // Inside fork(), this runs in the child, which lacks the threads that are waiting or may hold
+    // the lock.
     if (process_lock::is_inside_fork()) return;
     continuation next;
     {
@@ -135,8 +135,8 @@ class arrival : public std::enable_shared_from_this<arrival> {
       next();
     }
   }
-  /// The payload keeps this object alive until the library releases it. If the queue refuses or
-  /// drops the call, or is destroyed, `release` runs without a call.
+  /// The payload keeps this object alive until the library releases the payload. If the queue
+  /// refuses or drops the call, or is destroyed, `release` runs without a call.
   void post() noexcept {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.payload = this;

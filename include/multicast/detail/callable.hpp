@@ -58,8 +58,8 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
-/// The first argument of an extended callable. It is a template, so that a declaration of
-/// registration suffices.
+/// The first argument of an extended callable. It is a template, so that `registration` need not be
+/// defined here.
 template <typename>
 struct first_of_extended {
   using type = registration;
@@ -110,7 +110,7 @@ template <typename T>
 inline constexpr bool is_reference<std::reference_wrapper<T>> = true;
 
 /// Whether a call returns a valid result for the signal. If the result is a reference, it must
-/// refer to the returned object itself, not to a conversion of it.
+/// refer to the returned object itself, not to a converted copy.
 template <typename R, typename F, typename... Args>
 struct makes : std::is_invocable_r<R, F, Args...> {};
 template <typename R, typename F, typename... Args>
@@ -145,7 +145,7 @@ struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,
                        makes<R, Made (*)()>> {};
 
-/// Whether a callable can be called with a signal's first arguments, either shared or copied.
+/// Whether a callable can be called with a signal's first arguments, or with copies of them.
 template <typename R, typename F, typename Leading, typename Indices, typename... Args>
 struct takes_first;
 template <typename R, typename F, typename... First, size_t... Index, typename... Args>

@@ -7,8 +7,8 @@
 #include "../../multicast.h"
 
 #if defined(__GNUC__) && !defined(_WIN32)
-// Marks variables that exist separately in each module of a process. Without it g++ makes them
-// unique in the process, and a plug-in that has such a symbol is never unloaded.
+// Marks variables that exist separately in each module of a process. Without this attribute, g++
+// makes them unique in the process, and a plug-in that has such a symbol is never unloaded.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
 #define MULTICAST_HPP_LOCAL

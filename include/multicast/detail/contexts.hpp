@@ -72,8 +72,8 @@ void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// `lock` only checks whether an object is dead; the call itself makes the pointer strong.
-/// Therefore no call has to allocate memory for the strong pointer. If the object dies between the
+/// `lock` only checks whether an object is dead; the call itself creates the strong pointer.
+/// Therefore no memory has to be allocated for the strong pointer. If the object dies between the
 /// check and the call, the delegate is not called.
 template <typename Access>
 struct life {
@@ -104,7 +104,7 @@ struct in_context {
   static constexpr bool is_owned = false;
   static void *pack(const F &given) noexcept {
     void *context = nullptr;
-    // The single byte of an empty object has an indeterminate value.
+    // Skip the single byte of an empty object, because it has an indeterminate value.
     if constexpr (!std::is_empty_v<F>) {
       alignas(F) unsigned char bytes[sizeof(F)];
       std::memcpy(bytes, &given, sizeof bytes);
@@ -121,7 +121,7 @@ struct in_context {
   }
 };
 
-/// An extended callable, of which the context stores only the inner callable.
+/// An extended callable. The context stores only the inner callable.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;

@@ -45,8 +45,8 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
   return std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(nanoseconds));
 }
 
-/// The first exception thrown on any of several threads, stored for a waiting thread. Protected by
-/// guarded::failures.
+/// The first exception that any of several threads throws, stored for a waiting thread. Protected
+/// by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
   bool is_over = false;  // the wait has ended: further exceptions go to the handler
@@ -94,7 +94,7 @@ void guard(const failures &where, Body &&body) {
   try {
     body();
   } catch (...) {
-    // glibc unwinds an exiting thread with a foreign (non-C++) exception.
+    // Pass on the foreign (non-C++) exception with which glibc unwinds an exiting thread.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

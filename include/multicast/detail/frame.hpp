@@ -46,7 +46,7 @@ template <size_t... Index, typename... Args>
 struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>... {
   /// Whether a queue may copy the frame byte by byte.
   static constexpr bool is_plain = (is_small<Args>() && ...);
-  /// Whether there may be queued calls, for which the frame has to be copied.
+  /// Whether calls may be queued, in which case the frame has to be copied.
   static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
   /// Whether all argument types are complete, so that this code can copy the frame.
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
@@ -96,8 +96,8 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. A frame and its copies are aligned differently, which
-/// tells them apart. A flag in the frame would not help, because a copy has the same bytes, may
-/// outlive the invocation's stack, and may even be allocated where that stack was.
+/// tells them apart. A flag or an address in the frame would not do, because a copy has the same
+/// bytes, may outlive the invocation's stack, and may even be allocated where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;
@@ -185,8 +185,8 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// Copies a frame in code that does not know its types. Set by the first add with a queue, or by
-/// policies.
+/// Copies a frame in code that does not know its types. The functions are set by the first add with
+/// a queue, or by policies.
 template <typename... Args>
 struct copier {
   static void set() noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The token of one delegate of an observer.
+// The token of one of an observer's delegates.
 #ifndef MULTICAST_DETAIL_KEPT_TOKEN_HPP
 #define MULTICAST_DETAIL_KEPT_TOKEN_HPP
 
@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one delegate of an observer, stored in the observer.
+/// The token of one of an observer's delegates, stored in the observer.
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, even before the add
 /// returns. Therefore the library writes the token into a `kept_add`, which outlives the observer
@@ -24,7 +24,7 @@ class kept_token {
   kept_token() noexcept = default;
   kept_token(const kept_token &) = delete;
   kept_token &operator=(const kept_token &) = delete;
-  /// Detaches a running add, so that it does not access the observer when it ends.
+  /// Detaches a running add, so that the add does not access the observer when it ends.
   ~kept_token() {
     if (!is_adding_.load(std::memory_order_acquire)) return;
     const process_lock lock = locked(index_of(this));
@@ -32,11 +32,11 @@ class kept_token {
   }
 
   /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
-  /// or may be in a call, because the observer's destructor has to wait for that call.
+  /// or its calls may be running, because the observer's destructor has to wait for them.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
-    // Pairs with end(), so that end() has read the token of the previous add.
+    // Pairs with end(), which reads the previous add's token before it frees the slot.
     if (!add.observer.compare_exchange_strong(none, number_of(this))) return false;
     const multicast_token last = get();
     if (last.id != 0 &&

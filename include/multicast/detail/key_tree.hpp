@@ -27,7 +27,7 @@ class key_tree {
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }
-  /// This is a loop rather than a recursion, because keys with equal hashes form a long chain.
+  /// A loop, not a recursion, because many keys with equal hashes would form a long chain.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);
     while (rest != nullptr) {

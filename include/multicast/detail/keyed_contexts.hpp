@@ -170,7 +170,7 @@ class alignas(64) keyed_contexts {
   bucket &bucket_of(uint64_t hash) const noexcept {
     return buckets_[static_cast<size_t>(hash >> 24) & (size_ - 1)];
   }
-  /// The hash of the list that contains all contexts with an equal key.
+  /// The hash that selects the list of all contexts with an equal key.
   static uint64_t hash_of(const key &given) noexcept {
     return hash_of(given.object) + hash_of(given.content) / 2;
   }

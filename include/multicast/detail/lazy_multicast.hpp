@@ -25,7 +25,7 @@ class lazy_multicast {
 
   multicast get() const noexcept { return {id_.load(std::memory_order_acquire)}; }
 
-  /// Gives up the multicast without destroying it.
+  /// Gives up ownership of the multicast without destroying it.
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
   /// Calls `prepare(multicast)`, which returns a status, before other threads can see the

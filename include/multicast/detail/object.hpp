@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Finds the object with which a delegate is added, which is given as a reference, pointer or weak
-// pointer.
+// Finds the object with which a delegate is added, given a reference, pointer or weak pointer.
 #ifndef MULTICAST_DETAIL_OBJECT_HPP
 #define MULTICAST_DETAIL_OBJECT_HPP
 

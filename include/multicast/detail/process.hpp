@@ -17,8 +17,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Whether this module holds the locks during forks. Each module registers its own handlers,
-/// because a plug-in's handlers are removed when it is unloaded.
+/// Whether this module has registered handlers that hold the locks during forks. Each module
+/// registers its own handlers, because a plug-in's handlers are removed when it is unloaded.
 MULTICAST_HPP_LOCAL inline std::atomic<bool> is_held_by_forks{false};
 
 /// Holds a process-wide lock until the end of a scope.
@@ -44,8 +44,8 @@ class process_lock {
 
  private:
   /// The library registers its fork handlers first, so that a fork takes these locks before the
-  /// library's locks, in the usual order. If there is no memory, the next thread that takes a lock
-  /// tries again.
+  /// library's locks, as all other code does. If there is no memory for the handlers, the next
+  /// thread that takes a lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -75,8 +75,8 @@ class process_lock {
 };
 
 /// A process-wide object, created on first use and never destroyed, because static objects may use
-/// it. It is not a function's static variable, because the child of a fork would then wait for a
-/// thread that was initializing it in the parent.
+/// it. It is not a function's static variable, because the child of a fork would then wait forever
+/// for a thread that was initializing it in the parent.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);
@@ -87,7 +87,7 @@ T &lasting(std::atomic<T *> &place) {
   return *there;
 }
 
-/// The number of pauses of each registration or signal, by its handle. Protected by
+/// Maps the handle of each registration or signal to its number of pauses. Protected by
 /// guarded::pauses.
 struct pauses {
   struct entry {

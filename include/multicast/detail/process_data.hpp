@@ -26,8 +26,8 @@ class keyed_contexts;
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
-/// One lock for each table. A fork happens with all locks held, so that the child finds consistent
-/// tables, and then releases the locks in both processes.
+/// One lock for each table. The fork handlers take all locks before a fork, so that the child finds
+/// consistent tables, and release them in both processes.
 struct process_locks {
   struct alignas(64) line {  // a cache line
     process_mutex mutex;
@@ -37,7 +37,7 @@ struct process_locks {
   size_t handlers;                 // how many pairs of handlers run in that fork()
 };
 
-/// An add in progress, of a delegate whose token is stored in its observer. Each observer maps to
+/// An add in progress. The delegate's token will be stored in its observer. Each observer maps to
 /// one of these slots, which it shares with other observers; an add that finds its slot in use
 /// takes a slower path. In the child of a fork, slots in use by threads that exist only in the
 /// parent stay in use.
@@ -75,10 +75,10 @@ struct process_data : process_counts {
   /// other signals do not search for dead objects.
   std::atomic<size_t> mortals_alike[256];
   /// How many delegates forward to another signal. They are not counted by the signal to which they
-  /// were added, because their context does not identify it.
+  /// were added, because their context does not identify that signal.
   std::atomic<size_t> mortal_signals;
-  /// The bits are the hashes of the tokens of delegates with tracked objects. Bits are never
-  /// cleared, because a delegate's context does not know its token.
+  /// For each delegate with tracked objects, the bit given by the hash of its token is set. Bits
+  /// are never cleared, because a delegate's context does not know its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;

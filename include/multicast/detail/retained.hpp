@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Keeps an object's contexts in a signal allocated while they are in use.
+// Prevents an object's contexts in a signal from being freed while they are in use.
 #ifndef MULTICAST_DETAIL_RETAINED_HPP
 #define MULTICAST_DETAIL_RETAINED_HPP
 
@@ -15,8 +15,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Keeps an object's or a method's contexts in a signal allocated while they are in use. This is a
-/// template, so that it is compiled only in programs that use it.
+/// Prevents an object's or a method's contexts in a signal from being freed while they are in use.
+/// This is a template, so that it is compiled only in programs that use it.
 template <typename Context = keyed>
 class retained {
  public:

@@ -21,9 +21,9 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of each watch, by a unique number, which is the context of the C watch. Therefore,
-/// if the watch ends during a call, the call finds no functions when it returns, not even the next
-/// watch's. Functions are not destroyed while they are running.
+/// Maps unique numbers, which are the contexts of the C watches, to the watches' functions.
+/// Therefore, if the watch ends during a call, the call finds no functions when it returns, not
+/// even the next watch's. Functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;

@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The std::weak_ptr type that a type is, or is derived from. It is detected without naming
+/// The std::weak_ptr type that a type is or inherits from. It is detected without naming
 /// std::weak_ptr, because programs that do not use it need not include <memory>.
 template <typename Weak, typename Made = typename decltype(
                              std::declval<const Weak &>().lock())::weak_type>

@@ -105,7 +105,7 @@ class basic_signal : public connections<R, Args...> {
                   "references to const, and the result void");
   }
 
-  /// Returns a view of this signal through which delegates can only be added and removed.
+  /// Returns a view of this signal that can only add and remove delegates.
   ///
   /// @return The view. It must not be used after this signal has been destroyed.
   ///

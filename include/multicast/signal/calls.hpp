@@ -75,7 +75,7 @@ class calls {
       }
     } else if constexpr (is == special) {
       // If several threads are about to call the delegate, only the thread that removes it makes
-      // the call. The delegate that it removes may be an equal one.
+      // the call. If there are equal delegates, that thread may remove another of them.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

@@ -62,7 +62,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return True also if the delegate is paused.
+  /// @return Also true if the delegate is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -79,7 +79,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param object    The object or pointer, of the same type as the argument of add().
   /// @param delegate  The method or callable; see remove().
-  /// @return True also if the delegate is paused.
+  /// @return Also true if the delegate is paused.
   ///
   /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1

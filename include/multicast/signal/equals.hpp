@@ -29,8 +29,8 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds the delegates that may have been registered for a callable, and passes each of them twice
-/// to `act`. `act` returns a removal with the number of delegates that it found.
+/// Passes the C delegates under which a callable may be registered to `act`, in an array that
+/// contains each of them twice. `act` returns a removal that counts the delegates it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
@@ -38,7 +38,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// Whether `F` is a function object with data and an `==`, which finds equal delegates.
+  /// Whether equal delegates are found with the `==` of `F`, a function object with data.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
