@@ -120,7 +120,7 @@ extension Broadcaster {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // There is no memory for a record, so other threads cannot wait for this thread.
+      // There is no memory for a record, so this thread has no identity that others could wait for.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }

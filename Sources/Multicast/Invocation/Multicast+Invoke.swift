@@ -199,7 +199,7 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// The special properties of an invocation.
+  /// The special bits of the multicast, as an invocation has read them.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 

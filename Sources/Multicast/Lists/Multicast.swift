@@ -96,8 +96,8 @@ struct Multicast {
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    // Set the index in any case, so that the stripe is correct even if the slot already reads as
-    // zero.
+    // Set the index, which determines the stripe, even if the slot reads as zero because its page
+    // has been returned to the system.
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
@@ -149,8 +149,8 @@ struct Multicast {
 
   /// Like `isQuiescent`, but false if the multicast has policies or is observed.
   ///
-  /// If the multicast has no invoker, a frame of this thread with the same target belongs to the
-  /// slot's previous multicast, and reads a list of that multicast.
+  /// If the multicast has no invoker, this thread's frames with the same target belong to the
+  /// slot's previous multicast, so their invocations read another list.
   @inline(__always)
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
     let ignored = Self.fenced | Self.watched

@@ -111,7 +111,7 @@ struct Lock {
     }
   }
 
-  /// Releases the lock and sleeps until another thread changes the word and wakes this thread, or
+  /// Releases the lock and sleeps until another thread changes `event` and wakes this thread, or
   /// until the given moment. May also wake up spuriously. Takes the lock again before returning.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
@@ -145,7 +145,7 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
   /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }

@@ -189,8 +189,8 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: The links of two vacant slots. For `last`, 0 means the start of the list. For
-  ///   `link`, 0 means its end.
+  /// - Parameters: Links to two vacant slots. If `last` is 0, `link` becomes the first slot. If
+  ///   `link` is 0, `last` becomes the last slot.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)

@@ -357,7 +357,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// The number of a delegate's calls that are linked from its newest call.
+    /// The number of a delegate's calls that can be reached from its newest call through the links.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {

@@ -114,8 +114,8 @@ struct PendingCleanup {
 extension RegistrationDetails {
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// No slow step comes before the release function. During such a step, another thread could fork,
-  /// and the child would never run the release function.
+  /// Do nothing slow before calling the release function. Otherwise another thread could fork in
+  /// the meantime, and the child would never call the function.
   static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime
