@@ -191,7 +191,7 @@ extension Multicast {
     !options.hasInvalidQueue && Lifetime.mayBeJoined(options.lifetime)
   }
 
-  /// Adds all delegates in order, or none of them.
+  /// Adds all delegates in order, or none if it fails.
   ///
   /// - Returns: false if the multicast has been destroyed. In this case, nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal

@@ -150,7 +150,7 @@ extension Broadcaster {
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // A caller may have destroyed this multicast, so only the result of the wait matters.
+      // A caller may have destroyed this multicast already, so use only the result of the wait.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost

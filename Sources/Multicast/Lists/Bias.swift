@@ -48,8 +48,8 @@ struct Bias: ~Copyable {
 
   /// A multicast becomes fenced after this many heavy fences in close succession.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// A heavy fence closely follows the previous one if the time between them is shorter than this
-  /// many times the fence's own duration.
+  /// Two heavy fences are in close succession if the time between them is shorter than this many
+  /// times the duration of the second.
   static var leisure: Int64 { 8 }
   /// The maximum duration attributed to a heavy fence, in units of 16 ns. If a fence took longer,
   /// the processor was running other threads.

@@ -46,11 +46,11 @@ struct Multicast {
   /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }
   /// The `watched` bit for a multicast without a watch. Set if a race detector is present, because
-  /// all multicasts are then treated like watched ones.
+  /// then every multicast is treated like a watched one.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast has no policies of its own, but changes to its delegates are notified (see
+  /// The multicast was created without policies, but changes to its delegates are notified (see
   /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }

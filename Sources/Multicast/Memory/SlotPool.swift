@@ -222,8 +222,8 @@ struct VacantSlots {
 
   /// Adds an unused slot. If there are already many slots, returns half of them to the pool.
   ///
-  /// The caller holds a lock, so no fork can happen in between, and every link that a child finds
-  /// is valid.
+  /// The caller holds a lock, so no thread forks during this function, and every link that a child
+  /// finds is valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }

@@ -127,9 +127,9 @@ extension Multicast {
       && number & Self.withPolicies != 0
   }
 
-  /// Whether changes to the delegates are notified although the multicast has no policies of its
-  /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the next
-  /// multicast with the same name (see `renew`).
+  /// Whether changes to the delegates are notified although the multicast was created without
+  /// policies. The bit changes under the stripe's lock. It stays set if the slot is kept for the
+  /// next multicast with the same name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {

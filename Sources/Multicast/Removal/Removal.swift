@@ -27,8 +27,8 @@ import MulticastShims
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,
 /// either phase 4 sees that the hazard has been cleared, or the invocation sees the change and
-/// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the
-/// hazards again and goes to sleep without releasing this lock in between, so no wake-up is lost.
+/// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 holds this
+/// lock while it checks the hazards again and goes to sleep, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
@@ -283,7 +283,7 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts of the removed registrations, possibly some of them several times.
+  /// Visits the multicasts of the removed registrations, some of them perhaps several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation

@@ -344,7 +344,7 @@ extension ThreadRecord {
     #endif
   }
 
-  /// Called before the frame above the innermost invocation is used without being pushed.
+  /// Called before a lookup uses the first free frame without pushing it.
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

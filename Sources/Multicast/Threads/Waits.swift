@@ -4,8 +4,8 @@ import Synchronization
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
 /// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
-/// graph. It also prevents lost wake-ups, because a thread checks its condition and goes to sleep
-/// without releasing the lock in between.
+/// graph. It also prevents lost wake-ups, because a thread holds it while it checks its condition
+/// and goes to sleep.
 enum Waits {
   /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
@@ -47,9 +47,9 @@ enum Waits {
   /// Whether a thread has to search for a cycle before it sleeps. It has to when its wait begins,
   /// and again when something has changed.
   ///
-  /// A thread that has been woken spuriously withdraws its wait and publishes it again without
-  /// releasing the lock in between. Threads that go to sleep later find the wait in their own
-  /// searches, so this thread need not search again, with one exception.
+  /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
+  /// critical section. Threads that go to sleep later find the wait in their own searches, so this
+  /// thread need not search again, with one exception.
   ///
   /// The exception is a thread that has been woken by its key but has not run yet. Its wait may
   /// have ended, so other threads' searches ignore the wait and note this in the thread's record.

@@ -301,7 +301,7 @@ extension Multicast {
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // A multicast with its own watch continues from the last warning.
+    // If the multicast has its own watch, its next warning does not change.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may already have found the new watch and notified it.
     //~ listener_warning_set_again
