@@ -101,7 +101,7 @@ extension Queue {
     guard hasWorker(number) else { return }
     state.workerRecord = thread.storage
     state.workerThread.store(thread.identity, ordering: .relaxed)
-    // If another thread is running the queue, it is still expected to make room.
+    // If another thread is running the queue, that thread is still expected to make room.
     if isFree(for: thread) {
       state.consumer.store(thread.identity, ordering: .relaxed)
     }

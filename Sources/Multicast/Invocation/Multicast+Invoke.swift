@@ -221,7 +221,7 @@ extension Multicast {
   /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each
   /// executes a full fence between its two steps, so a writer that takes the lock after this check
   /// finds this thread. If a writer holds the lock during the check, it may have found no invoker,
-  /// made its change without a fence, and overwritten the word. Then this thread registers again,
+  /// made its change without a fence, and overwritten the word. If so, this thread registers again,
   /// under the lock. If a writer released the lock before the check, this thread sees everything
   /// that the writer did, including a changed word and the flag for watching all multicasts.
   ///

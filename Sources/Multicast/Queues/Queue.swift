@@ -178,8 +178,8 @@ struct Queue {
     if let wake { queue.callWake(wake, frame) }
   }
 
-  /// Resets the queues in the child of a fork, which has no waiting calls. The threads that waited
-  /// for a queue or ran it do not exist in the child.
+  /// Empties and resets the queues in the child of a fork. The threads that waited for a queue or
+  /// ran it do not exist in the child.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }

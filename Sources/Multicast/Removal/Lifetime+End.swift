@@ -156,8 +156,8 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Called in the child of a fork. Completes the end of each lifetime that a thread of the parent
-  /// had begun to end, without waiting.
+  /// Called in the child of a fork. Without waiting, completes the end of each lifetime that a
+  /// thread of the parent had begun to end.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)

@@ -44,7 +44,7 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. It has to when its wait begins,
+  /// Whether a thread has to search for a cycle before it sleeps. It searches when its wait begins,
   /// and again when something has changed.
   ///
   /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
