@@ -11,12 +11,11 @@ struct NewDelegates {
   /// The replay that this add begins, if any. A replay needs the tokens.
   var replay: Replay.Run? = nil
 
-  /// The details of the delegates as a linked list, one block per delegate; nil if the options need
-  /// no details.
+  /// A linked list of details, one block per delegate; nil if the options need no details.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether a single add may have this many delegates, at most the number of indices. Checked
-  /// before the library uses any other argument.
+  /// Whether a single add may add this many delegates. The limit is the number of slot indices.
+  /// Checked before the library uses any other argument.
   ///
   /// - Parameter count: A `size_t`, so a negative value means a number that is too large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
@@ -52,7 +51,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether a later, equal delegate in the same add immediately replaces this delegate.
+  /// Whether the same add contains an equal delegate later, which immediately replaces this one.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     for later in index &+ 1..<count {
@@ -125,7 +124,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    // `add` handles policies, notifications of changes, and race detectors.
+    // Leave policies, notifications of changes, and race detectors to `add`.
     //~ observed_add_not_notified
     guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed | Self.watched) == 0,
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
@@ -140,13 +139,13 @@ extension Multicast {
     return true
   }
 
-  /// Adds a caller's delegates. Releases them if the add fails.
+  /// Adds a caller's delegates. If the add fails, calls their release functions.
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
   ///   - options: nil if they are invalid. In this case, no option is used, not even `release`.
-  ///   - findTarget: Called once everything else has been found valid. Called again if its
-  ///     multicast was destroyed before the delegates could be added.
+  ///   - findTarget: Called after everything else has been found valid, and again if the multicast
+  ///     that it returned was destroyed before the delegates could be added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,
@@ -192,7 +191,7 @@ extension Multicast {
     !options.hasInvalidQueue && Lifetime.mayBeJoined(options.lifetime)
   }
 
-  /// Adds all delegates in order, or none of them.
+  /// Adds all delegates in order, or none if it fails.
   ///
   /// - Returns: false if the multicast has been destroyed. In this case, nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
@@ -235,7 +234,7 @@ extension Multicast {
       throw error
     }
     stripe.unlock()
-    // Replaced delegates may still be in calls. This thread does not wait for these calls.
+    // Calls to replaced delegates may still be running. This thread does not wait for them.
     _ = removal.complete(.none)
     Policies.notify(self)
     warning?.notify()
@@ -250,11 +249,11 @@ extension Multicast {
     for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
-    // The chain is in the order of use: the last registration taken is used first.
+    // The registration taken last is first in the chain, and is used for the first delegate.
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle
-        // The number keeps this value until the replay is over (see `Replay`).
+        // `replayed` keeps this value until the replay is over (see `Replay`).
         let isReplayed = new.replay != nil
         let replayed = isReplayed ? RegistrationDetails.isReplaying : 0  //~ called_before_replayed
         details.pointee.replayed.store(replayed, ordering: .relaxed)

@@ -6,7 +6,7 @@ extension Broadcaster {
   /// Looks up a name's multicast, which a caller may have destroyed. Returns none if the name does
   /// not exist yet.
   ///
-  /// Takes no lock, unless there is no memory for a record of the calling thread.
+  /// Takes no lock, unless there is no memory for the calling thread's record.
   @_optimize(speed)
   func find(_ name: Name) throws(Status) -> Handle {
     if let thread = ThreadRecord.current { return try find(name, on: thread) }
@@ -93,8 +93,8 @@ extension Broadcaster {
 
   private func make(_ name: Name) throws(Status) -> Handle {
     if let known = table?.find(name) { return known.multicast }
-    // Create the multicast last, because nothing may fail afterwards: another thread may guess its
-    // handle and use it immediately.
+    // Create the multicast after all other steps that may fail, because another thread may guess
+    // its handle and use it immediately.
     let table = try tableWithRoom()
     try table.makeRoom(for: name)
     let multicast = try Multicast.create()  //~ name_without_multicast
@@ -107,7 +107,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // An attacker who chooses colliding names knows neither the time nor the address.
+    // An attacker cannot choose names that collide without knowing both the time and the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)

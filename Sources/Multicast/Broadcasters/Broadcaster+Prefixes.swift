@@ -5,8 +5,8 @@ import Synchronization
 /// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
-/// begins with a NUL. So a prefix has a multicast, and the same rules apply to names and prefixes
-/// when observers are added or removed, transports are notified, or the broadcaster is destroyed.
+/// begins with a NUL. So a prefix has a multicast, as a name does, and the same code adds and
+/// removes observers, notifies transports, and destroys the broadcaster for both.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
 /// result, and invokes the multicasts found. Names and prefixes do not refer to each other. So
@@ -117,8 +117,8 @@ extension Name {
 }
 
 extension Receipt {
-  /// Drops the receipts of queued calls for which an invocation has waited, so that it can invoke
-  /// the next multicast.
+  /// After an invocation has waited for its queued calls, drops their receipts, so that the
+  /// invocation can continue with the next multicast.
   ///
   /// - Parameter payload: On return, the payload itself, which the caller retains.
   static func leave(_ payload: inout Payload?) {

@@ -81,7 +81,7 @@ enum Transport {
   }
 
   /// Whether a registration that this thread is calling belongs to a transport. Such a registration
-  /// has no details, and its release function stays in the slot until the call returns.
+  /// is recognized by its release function, which stays in the slot until the call returns.
   static func isCalled(as token: Token) -> Bool {
     Registration(index: token.index).storage.pointee.word
       == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)

@@ -120,7 +120,7 @@ extension Broadcaster {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // There is no memory for a record, so other threads cannot wait for this thread.
+      // There is no memory for a record, so this thread has no identity that others could wait for.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -150,7 +150,7 @@ extension Broadcaster {
     var status = Transport.detach(transport, timeout).combined(with: isFenced ? .ok : .system)
     var index = 0
     while let name = names?.next(&index) {
-      // A caller may have destroyed this multicast, so only the result of the wait matters.
+      // A caller may have destroyed this multicast already, so use only the result of the wait.
       let multicast = Multicast(slotOf: name.multicast).unsafelyUnwrapped
       status = status.combined(with: multicast.destroyOutlined(timeout).waiting)
       multicast.giveBackKept()  //~ kept_slot_lost

@@ -108,8 +108,8 @@ struct KnownName {
 }
 
 /// A hash table of a broadcaster's multicasts. It is one block of memory with a header, places of
-/// 16 bytes, and the addresses of the chunks that contain the names. One eighth of the places stays
-/// empty.
+/// 16 bytes, and the addresses of the chunks that contain the names. At least one eighth of the
+/// places stay empty.
 ///
 /// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
 /// A table that becomes too full is replaced with a table twice the size. The old table is kept,

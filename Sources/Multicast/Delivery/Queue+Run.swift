@@ -72,7 +72,7 @@ extension Queue {
   /// Runs the queue inside another call. Copies only one call at a time to use little stack.
   @inline(never)
   private func runInside(by thread: ThreadRecord, limit: UInt) -> Int64 {
-    // The alignment is 16, the alignment of a small payload, which is part of the call.
+    // The alignment is 16, because a call contains its small payload, which needs this alignment.
     withUnsafeTemporaryAllocation(byteCount: MemoryLayout<WaitingCall>.size, alignment: 16) {
       let call = $0.baseAddress.unsafelyUnwrapped
       lock.lock()
@@ -159,8 +159,8 @@ extension Queue {
     // The number of calls that this run may still execute.
     let limit = given == 0 ? UInt(state.ring.count) : given
     var left = limit
-    // Whether the run may end without the lock. If the queue has a wake function, the run ends
-    // under the lock, because it must call the function if calls are left.
+    // Whether the run may end without taking the lock. If the queue has a wake function, the run
+    // ends under the lock, because it must call the function if calls are left.
     let mayEndClosed = capacity > 1 && state.settings.wake == nil
     // Whether this run is nested in another run of the queue on the same thread.
     let isInner = capacity == 1 && isRunning(on: thread)
@@ -225,8 +225,8 @@ extension Queue {
   }
 
   /// Returns from a run that cannot begin. The program's event loop may have started the run
-  /// because of a wake-up, so the event loop must be notified again. The caller holds the lock, and
-  /// this function releases it.
+  /// because of a wake-up, which is now lost, so the next call must notify the event loop again.
+  /// The caller holds the lock, and this function releases it.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -236,7 +236,7 @@ extension Queue {
   }
 
   /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
-  /// ended the run, possibly by ending inside a call, and this thread may have taken over its
+  /// ended the run, or may have ended inside a call, and this thread may have taken over its
   /// record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
@@ -310,8 +310,8 @@ extension Queue {
   ) {
     var released = ReleasedPayloads()
     lock.lock()
-    // Take the payload out of the frame under the lock. Otherwise another thread could fork in
-    // between, and no frame in the child would contain the reference.
+    // Take the payload out of the frame under the lock. Otherwise another thread could fork right
+    // after that, and no frame in the child would contain the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.cancelled &+= 1 }

@@ -105,7 +105,7 @@ struct AnyCall {
 
   /// Whether the call applies to a live registration. Undoing visits and enumerating also apply to
   /// paused registrations. An enumeration without an enumerator applies only to delegates whose
-  /// contexts may be dead, and removes the delegates whose contexts are dead.
+  /// contexts may be dead, and removes those whose contexts are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
@@ -116,12 +116,12 @@ struct AnyCall {
   /// options, it is released after the invocation.
   var ownsPayload: Bool { isSimple }
 
-  /// Whether a delegate that does not want every call wants this call.
+  /// Whether a delegate with details wants this call, given its event mask and its replay.
   @inline(__always)
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed is enough, because an invocation with a higher number has taken the stripe's lock.
+      // Relaxed is enough, because an invocation with a higher number has taken the lock since.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -176,14 +176,14 @@ extension Registration {
   /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
   /// removed before the call.
   ///
-  /// - Parameter functions: Lock and unlock the context. Read before the call, because the delegate
-  ///   may remove itself.
+  /// - Parameter functions: The functions that lock and unlock the context, read before the call,
+  ///   because the delegate may remove itself.
   func callProtected(
     _ token: Token, _ functions: ContextLock, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // If the registration is still live, the functions read from its multicast are correct.
+    // Functions read from the multicast are correct only if the registration is still live.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context

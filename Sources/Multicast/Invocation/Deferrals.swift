@@ -84,7 +84,7 @@ struct Deferrals {
   // MARK: - Making the invocations
 
   /// Makes all deferred invocations, including any that are deferred while this function runs. The
-  /// thread is in no call from the multicast.
+  /// thread is outside all calls from the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {

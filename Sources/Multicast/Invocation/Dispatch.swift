@@ -30,8 +30,8 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options can be read but contradict each other, because bytes must be copied but
-  /// there are none. If there is a `copy` or `release` function, payload and size are only passed
+  /// Whether the options are readable but contradictory, because they ask for bytes to be copied
+  /// but provide none. If there is a `copy` or `release` function, payload and size are only passed
   /// on.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
@@ -194,7 +194,7 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Invokes a multicast without queued delegates, without options.
+  /// Invokes a multicast whose delegates have no queues, without options.
   ///
   /// - Parameter owned: Like the parameter `owned` of `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {

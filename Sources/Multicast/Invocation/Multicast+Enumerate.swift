@@ -8,8 +8,8 @@ struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
 
-  /// The number of registrations that have been passed, and the number of registrations that have
-  /// been removed because their contexts were dead.
+  /// The number of registrations passed, and the number of registrations removed because their
+  /// contexts were dead.
   private(set) var passed: Int64 = 0
   var removed: Int64 = 0
 

@@ -175,8 +175,8 @@ extension Multicast {
     return list
   }
 
-  /// Ends an invocation of a nonexistent multicast. Executes a full fence, because the slot may
-  /// have been reused for a fenced multicast.
+  /// Ends an invocation of a multicast that no longer exists. Executes a full fence, because the
+  /// slot may have been reused for a fenced multicast.
   private static func refuse(_ thread: ThreadRecord, _ frame: Frame) -> Int64 {
     leave(frame, of: thread, asymmetric: false)
     return Status.invalidHandle.count
@@ -190,7 +190,7 @@ extension Multicast {
     thread.pop(frame)
     // Pairs with the fence of a writer that has replaced the list: either the writer sees that this
     // frame has been withdrawn, or this thread sees that the list has been replaced, and frees the
-    // list that it has read.
+    // old list.
     Fence.light(asymmetric: asymmetric)
     let storage = target.slot.assumingMemoryBound(to: Storage.self)
     let current = storage.pointee.list.load(ordering: .relaxed)
@@ -199,7 +199,7 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// The special properties of an invocation.
+  /// The special bits of the multicast, as an invocation has read them.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 
@@ -218,12 +218,12 @@ extension Multicast {
   /// whether the registration is valid.
   ///
   /// A writer takes the lock, and then reads which threads have invoked the multicast
-  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Both
-  /// execute a full fence in between, so a writer that takes the lock after this check finds this
-  /// thread. If a writer holds the lock during the check, it may have found no invoker, made its
-  /// change without a fence, and overwritten the word. This thread then registers again, under the
-  /// lock. If a writer released the lock before the check, this thread sees everything that the
-  /// writer did, including a changed word and the flag for watching all multicasts.
+  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each
+  /// executes a full fence between its two steps, so a writer that takes the lock after this check
+  /// finds this thread. If a writer holds the lock during the check, it may have found no invoker,
+  /// made its change without a fence, and overwritten the word. If so, this thread registers again,
+  /// under the lock. If a writer released the lock before the check, this thread sees everything
+  /// that the writer did, including a changed word and the flag for watching all multicasts.
   ///
   /// - Returns: whether no thread had been registered and no special bit was set.
   @inline(__always)
@@ -265,7 +265,7 @@ extension Multicast {
   private func admit(_ thread: ThreadRecord, _ frame: Frame) -> Mode? {
     repeat {
       let word = invokers
-      // If the word belongs to another multicast of this slot, the result is not a thread's number.
+      // If the word belongs to another multicast in this slot, `number` matches no thread.
       let number = (word >= Self.open ? word &- Self.open : word) & ~Self.special
       //~ invoker_not_registered
       if number == UInt64(thread.number) || number == Self.multipleInvokers {

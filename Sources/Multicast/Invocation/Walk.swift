@@ -11,7 +11,7 @@ import MulticastShims
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode
-  /// The delegate whose hazard is set. Its slot must be checked after the hazard has been cleared.
+  /// The delegate protected by the hazard. Its slot must be checked once the hazard is cleared.
   private var last: InvocationList.Entry?
   /// The multicast's functions for contexts, read when the first delegate needs them. All delegates
   /// of a walk belong to the same multicast.

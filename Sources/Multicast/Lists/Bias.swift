@@ -18,11 +18,11 @@ import Synchronization
 ///
 /// Consider a heavy fence that began after the stamp was read. Once it is over, there are two cases
 /// for each invocation. Either its frame is visible and has no tag, so the invocation may be
-/// biased; or it reads the mode after the heavy fence, and sees that the multicast is fenced. So
-/// removals continue to execute heavy fences until a heavy fence that began after the switch is
-/// over and no frame of this multicast can belong to a biased invocation. From then on, all
-/// invocations are fenced. A removal retires the registration, executes a full fence and checks the
-/// hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
+/// biased; or the invocation reads the mode after the heavy fence, and sees that the multicast is
+/// fenced. So removals continue to execute heavy fences until a heavy fence that began after the
+/// switch is over and no frame of this multicast can belong to a biased invocation. From then on,
+/// all invocations are fenced. A removal retires the registration, executes a full fence and checks
+/// the hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
 /// least one of the two sees the other's store. The same argument holds for a replaced list and a
 /// frame that names it.
 ///
@@ -32,8 +32,8 @@ import Synchronization
 /// checks the frames. A writer that takes the lock after the switch finds the new mode, and
 /// executes the heavy fence. The switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
-  /// For a fenced multicast: the switch's stamp plus 1 while a biased invocation may still be
-  /// running, otherwise 0. Always 0 without membarrier.
+  /// For a fenced multicast: the stamp of the switch from biased to fenced, plus 1, while a biased
+  /// invocation may still be running; otherwise 0. Always 0 without membarrier.
   ///
   /// The stripe's lock guards this field. The other fields only affect speed. Several threads may
   /// update them at the same time, and updates may be lost.
@@ -48,8 +48,8 @@ struct Bias: ~Copyable {
 
   /// A multicast becomes fenced after this many heavy fences in close succession.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// A heavy fence closely follows the previous one if the time between them is shorter than this
-  /// many times the fence's own duration.
+  /// Two heavy fences are in close succession if the time between them is shorter than this many
+  /// times the duration of the second.
   static var leisure: Int64 { 8 }
   /// The maximum duration attributed to a heavy fence, in units of 16 ns. If a fence took longer,
   /// the processor was running other threads.
@@ -88,8 +88,8 @@ extension Multicast {
   }
 
   /// Returns the number with the `open` bits set or cleared. A word is open if its invocations need
-  /// nothing special, and if no change depends on which threads have invoked the multicast: either
-  /// several threads have invoked it, or one thread has and the multicast is observed.
+  /// nothing special, and if no writer relies on a single invoker: either several threads have
+  /// invoked the multicast, or the multicast is observed and has an invoker.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)

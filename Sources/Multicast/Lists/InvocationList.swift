@@ -7,8 +7,8 @@ import Synchronization
 ///
 /// Invocations read the list without a lock while one writer, which holds the stripe's lock,
 /// appends to it. The writer stores each entry once, before it increases the count to include the
-/// entry. The slot of a registration, and not the entry, records whether the registration is live.
-/// A list that is too small or contains too many dead entries is replaced with a new list.
+/// entry. The registration's slot, not the entry, records whether the registration is live. A list
+/// that is too small or contains too many dead entries is replaced with a new list.
 struct InvocationList {
   struct Header: ~Copyable {
     // The count is not the first field. If it were, the thread sanitizer would report false races:
@@ -41,7 +41,7 @@ struct InvocationList {
     }
 
     /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
-    /// that number is not known. It is higher than `limit`.
+    /// that number is not known. If it is known, it is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
@@ -284,8 +284,8 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Passes the index and the next listener warning to the list that replaces this list. The new
-  /// list already contains the live entries.
+  /// Passes the index, and the number of delegates for the next warning, to this list's
+  /// replacement. The new list already contains the live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on
     other.header.setWarning(header.warningCount, of: header.warningWatch)

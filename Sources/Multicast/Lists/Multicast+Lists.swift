@@ -4,14 +4,14 @@ import Synchronization
 struct ListChanges {
   let thread: ThreadRecord?
 
-  /// The most recently retired list whose readers are visible only after a heavy fence.
+  /// The most recently retired list whose readers' frames are visible only after a heavy fence.
   fileprivate(set) var retired: InvocationList? = nil
 
   init(by thread: ThreadRecord?) { self.thread = thread }
 }
 
-/// The current list and the retired lists of a multicast. All callers except those of `reclaim`
-/// hold the stripe's lock.
+/// The current list and the retired lists of a multicast. The caller holds the stripe's lock,
+/// except in `reclaim`, which takes the lock itself.
 extension Multicast {
   var list: InvocationList? { fields.list.load(ordering: .relaxed).map { InvocationList($0) } }
 
@@ -136,8 +136,8 @@ extension Multicast {
   }
 
   /// Whether an invocation of the multicast in this slot names a list. Frames with another target
-  /// do not count. Such a frame may contain the same address, left over from a freed list, but its
-  /// invocation would not free this list when it ends.
+  /// do not count. Such a frame may contain the same address, left over from a freed list, and its
+  /// invocation will not free this list.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

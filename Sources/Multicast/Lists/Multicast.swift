@@ -46,11 +46,11 @@ struct Multicast {
   /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }
   /// The `watched` bit for a multicast without a watch. Set if a race detector is present, because
-  /// all multicasts are then treated like watched ones.
+  /// then every multicast is treated like a watched one.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast has no policies of its own, but changes to its delegates are notified (see
+  /// The multicast was created without policies, but changes to its delegates are notified (see
   /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }
@@ -96,8 +96,8 @@ struct Multicast {
   init(slot index: UInt32) {
     let slot = Self.pool.directory.slot(index).unsafelyUnwrapped
     storage = slot.assumingMemoryBound(to: Storage.self)
-    // Set the index in any case, so that the stripe is correct even if the slot already reads as
-    // zero.
+    // Set the index, which determines the stripe, even if the slot reads as zero because its page
+    // has been returned to the system.
     handle = Handle(storage.pointee.header.id.load(ordering: .relaxed).rawValue | UInt64(index))
   }
 
@@ -149,8 +149,8 @@ struct Multicast {
 
   /// Like `isQuiescent`, but false if the multicast has policies or is observed.
   ///
-  /// If the multicast has no invoker, a frame of this thread with the same target belongs to the
-  /// slot's previous multicast, and reads a list of that multicast.
+  /// If the multicast has no invoker, this thread's frames with the same target belong to the
+  /// slot's previous multicast, so their invocations read another list.
   @inline(__always)
   func isPlainAndQuiescent(_ thread: ThreadRecord?) -> Bool {
     let ignored = Self.fenced | Self.watched

@@ -5,7 +5,7 @@ import Synchronization
 /// names the invariant, and aborts the process. The checks exist only in builds with
 /// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The source location that requested the check, just after a change.
+  /// The source location of the call to the check, just after a change.
   let file: StaticString
   let line: UInt
 
@@ -31,12 +31,12 @@ struct Check {
     private static let count = Atomic<UInt32>(0)
     private static let smallestReach: UInt32 = 8
 
-    /// Returns the number of elements to check this time: eight in half of the calls, sixteen in a
-    /// quarter of them, and so on. Every structure is therefore checked completely sooner or later,
-    /// and the mean cost of a check grows with the logarithm of the structure's size.
+    /// Returns the number of elements to check this time: eight in half of all calls, sixteen in a
+    /// quarter, and so on. Every structure is therefore checked completely sooner or later, and the
+    /// mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // Hash the count. If the count were used directly, a structure that is checked by every
-      // eighth call would either always or never be checked to its end.
+      // Hash the count. Without the hash, a structure that is checked by every eighth call might
+      // never be checked to its end.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
@@ -79,8 +79,8 @@ extension Checked {
 /// Wraps calls to the caller's functions, and checks that these functions do nothing forbidden.
 ///
 /// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
-/// library while it holds no lock; a longjmp out of a delegate, if the thread never uses the
-/// library again or uses it only from deeper in its stack; a cancellation while the library holds
+/// library while it holds no lock; a longjmp out of a delegate, if the thread uses the library
+/// afterwards only from deeper in its stack or not at all; a cancellation while the library holds
 /// no lock.
 enum CallerCode {
   /// Wraps each call to an allocator's function, which must not call the library.

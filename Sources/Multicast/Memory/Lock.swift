@@ -104,14 +104,14 @@ struct Lock {
       if state.pointee.load(ordering: .relaxed) == 0 && take() { return }
       pauses *= 2
     }
-    // Store 2, because other threads may be sleeping. The kernel compares the word with 2 once more
-    // before it lets this thread sleep, so this thread cannot miss an unlock in between.
+    // Store 2, because other threads may be sleeping. Before the kernel lets this thread sleep, it
+    // compares the word with 2 again, so this thread cannot miss an unlock.
     while state.pointee.exchange(2, ordering: .acquiring) != 0 {  // order: lock
       shims_futex_wait(word, 2, .max)
     }
   }
 
-  /// Releases the lock and sleeps until another thread changes the word and wakes this thread, or
+  /// Releases the lock and sleeps until another thread changes `event` and wakes this thread, or
   /// until the given moment. May also wake up spuriously. Takes the lock again before returning.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
@@ -145,7 +145,7 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
   /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
@@ -211,8 +211,8 @@ extension Lock {
     #endif
   }
 
-  /// Called after the lock has been released. If this check came before the release, a signal
-  /// handler in between would not be detected, but would wait for the lock forever.
+  /// Called after the lock has been released. If this check came first, a signal handler running
+  /// just before the release would not be detected, but would wait for the lock forever.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

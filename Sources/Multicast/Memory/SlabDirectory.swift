@@ -86,10 +86,9 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// Once there are this many slabs, each new slab that fills at least a page has the largest size,
-  /// and slabs are allocated in batches. A batch contains one slab for every sixteen existing
-  /// slabs. It starts with one page for its header, so that all other pages can be returned to the
-  /// system.
+  /// Once there are this many slabs, new slabs of at least a page are allocated in batches, and
+  /// have the largest size. A batch contains one slab for every sixteen existing slabs. It starts
+  /// with one page for its header, so that all other pages can be returned to the system.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
@@ -140,8 +139,8 @@ extension SlabDirectory {
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// Once a directory shared by several pools has this many slabs, it collects free slabs before
-  /// adding another slab.
+  /// Once a directory shared by several pools has this many slabs, the pools' free slabs are
+  /// collected before another slab is added.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
@@ -177,8 +176,8 @@ extension SlabDirectory {
     if slab.pointee.floor == 0 { return number }  // the slab was never used and is zero
     for index in indices(ofSlab: number) {
       let slot = slot(index).unsafelyUnwrapped.assumingMemoryBound(to: SlotHeader.self)
-      // Relaxed is enough. These handles are vacant, and a caller receives a handle of this slot
-      // only after that handle has been stored in the slot.
+      // Relaxed is enough: no caller has a vacant handle, and every later handle is stored in the
+      // slot before a caller receives it.
       let id = Handle(slab.pointee.floor | UInt64(index))  //~ floor_forgotten
       slot.pointee.id.store(id, ordering: .relaxed)
     }
@@ -191,8 +190,8 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called for each counted slot, or once for several counted slots of a slab. Frees the slab if
-  /// all its slots have been counted.
+  /// Called after `count`, for each vacant slot or once for several vacant slots of a slab. Frees
+  /// the slab if all its slots have been counted.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {

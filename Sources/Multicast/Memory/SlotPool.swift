@@ -189,8 +189,8 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: The links of two vacant slots. For `last`, 0 means the start of the list. For
-  ///   `link`, 0 means its end.
+  /// - Parameters: Links to two vacant slots. If `last` is 0, `link` becomes the first slot. If
+  ///   `link` is 0, `last` becomes the last slot.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
@@ -222,8 +222,8 @@ struct VacantSlots {
 
   /// Adds an unused slot. If there are already many slots, returns half of them to the pool.
   ///
-  /// The caller holds a lock, so no fork can happen in between, and every link that a child finds
-  /// is valid.
+  /// The caller holds a lock, so no thread forks during this function, and every link that a child
+  /// finds is valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }

@@ -4,8 +4,8 @@ import MulticastShims
 /// The first field of every struct that callers fill: the size of the struct in the caller's
 /// version of the header.
 enum StructSize {
-  // The sizes in version 1.0. No caller has a smaller struct. If a struct has grown since, its size
-  // is the sum of its integers of fixed size and its pointers and sizes.
+  // The sizes in version 1.0. No caller has a smaller struct. If a struct has grown since, its old
+  // size is the size of its fixed-size integers plus a number of pointer-sized fields.
   static var options: Int { 40 + 3 * word }
   static var allocator: Int { MemoryLayout<multicast_allocator>.size }
   static var queueOptions: Int { 16 + 3 * word }

@@ -25,7 +25,7 @@ struct KeptInvocations {
   mutating func takeFirst() -> KeptInvocation? {
     guard let first else { return nil }
     let kept = first.pointee
-    // Unlink the invocation before freeing it, because another thread may fork in between.
+    // Unlink the invocation before freeing it, because a fork may happen between the steps.
     self.first = kept.next
     if kept.next == nil { last = nil }
     count &-= 1

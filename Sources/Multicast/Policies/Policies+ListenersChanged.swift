@@ -33,9 +33,8 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// The last notification. If it reported delegates, this is the handle of the transport or, for
-    /// a caller's `listeners_changed` function, of the multicast. If it reported no delegates, this
-    /// is none.
+    /// If the last notification reported that there are delegates, the handle of the transport or,
+    /// for a caller's `listeners_changed` function, of the multicast; otherwise none.
     var last = Handle.none
     /// Whether a thread is notifying, and that thread's identity, which is none if there was no
     /// memory for the thread's record.

@@ -16,7 +16,7 @@ struct Policies {
     // Fields that invocations read.
 
     let rules: Atomic<UInt32>
-    /// Default functions for the contexts of delegates that have none; 0 if unset.
+    /// Lock and unlock functions for delegates that have none of their own; 0 if unset.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
@@ -119,7 +119,7 @@ extension Options {
 
 extension Multicast {
   /// Whether the multicast has policies. False if this multicast no longer uses its slot: in that
-  /// case, the number contains the difference between two generations, or `handle` is not a
+  /// case, the invoker number contains the difference between two generations, or `handle` is not a
   /// multicast's handle.
   var hasPolicies: Bool {
     let number = invokerNumber
@@ -127,9 +127,9 @@ extension Multicast {
       && number & Self.withPolicies != 0
   }
 
-  /// Whether changes to the delegates are notified although the multicast has no policies of its
-  /// own. The bit changes under the stripe's lock. It stays set if the slot is kept for the next
-  /// multicast with the same name (see `renew`).
+  /// Whether changes to the delegates are notified although the multicast was created without
+  /// policies. The bit changes under the stripe's lock. It stays set if the slot is kept for the
+  /// next multicast with the same name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }
     nonmutating set {

@@ -8,8 +8,8 @@ import Synchronization
 /// An invocation is kept and numbered before it reads the list. An add begins its replay and adds
 /// the delegates without releasing the lock. While the replay is running, invocations skip these
 /// delegates (`RegistrationDetails.replayed`), because the replay also covers invocations kept
-/// while it is running. When a replay finds that no kept invocation is left, it ends under the same
-/// hold of the lock. Invocations with higher numbers than the replayed ones call the delegates
+/// while it is running. When a replay finds that no kept invocation is left, it ends in the same
+/// critical section. Invocations with higher numbers than the replayed ones call the delegates
 /// directly.
 struct Replay {
   /// The number of invocations to keep, or 0 if nothing is replayed. More are kept while a replay
@@ -126,7 +126,7 @@ extension Replay {
       var next: Address? = nil
       let multicast: Multicast
       let thread: ThreadRecord
-      /// A unique number. It differs even from the numbers of earlier replays in the same memory.
+      /// A unique number, which no earlier replay in the same memory has had.
       let number: UInt64
       /// The number of tokens that follow this struct.
       let count: Int

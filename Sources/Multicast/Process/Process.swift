@@ -42,7 +42,7 @@ enum Process {
     payloads.release(payload, isMade: isMade)
   }
 
-  /// Performs the last steps of an invocation that does not return.
+  /// Performs the last steps of an invocation that will never return.
   private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaim() }
   }

@@ -154,9 +154,9 @@ struct CallRing: ~Copyable {
   /// Copies the oldest calls, and takes out the oldest of them.
   ///
   /// Leaves the head closed, after the first call. Once the head has been opened, the other copied
-  /// calls can be taken out. Their payloads are small and are part of the copies. A call with a
-  /// shared payload is not copied in this way: after the call had been taken out, a fork would find
-  /// its reference to the payload neither in the ring nor in a frame.
+  /// calls can be taken out. Their payloads are small and are part of the copies. A later call with
+  /// a shared payload is not copied: once it had been taken out, a fork would find its reference to
+  /// the payload neither in the ring nor in a frame.
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.
@@ -357,7 +357,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// The number of a delegate's calls that are linked from its newest call.
+    /// The number of a delegate's calls that can be reached from its newest call through the links.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {

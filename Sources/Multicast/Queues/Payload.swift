@@ -216,7 +216,7 @@ extension Payload {
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // If the block has been freed and reused, the number is probably larger, or negative.
+      // In a block that has been freed and reused, this is probably a large or negative number.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", references)
     #endif

@@ -106,8 +106,8 @@ extension Queue {
     }
   }
 
-  /// Whether the thread can stop waiting, because there is room or its call needs none. Otherwise
-  /// it is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. If not,
+  /// makes sure that the thread is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }

@@ -24,7 +24,7 @@ struct Queue {
     /// position is appended after checking only its delegate, because there is room, `highest` does
     /// not rise, and nobody has to be notified.
     var fastPathEnd: UInt64
-    /// All statistics except the number of appended calls, counted by the ring.
+    /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
 
     /// A descriptor that is readable while calls are waiting; -1 until it is first requested.
@@ -178,8 +178,8 @@ struct Queue {
     if let wake { queue.callWake(wake, frame) }
   }
 
-  /// Resets the queues in the child of a fork, which has no waiting calls. The threads that waited
-  /// for a queue or ran it do not exist in the child.
+  /// Empties and resets the queues in the child of a fork. The threads that waited for a queue or
+  /// ran it do not exist in the child.
   static func restartAllInChild() {
     pool.forEach { slot, _ in Queue(slot: slot).restartInChild() }
   }

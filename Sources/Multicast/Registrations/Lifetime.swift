@@ -200,8 +200,8 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when no call to a removed member is running any more and its release function, if any,
-  /// has returned. No lock is held.
+  /// Called when all calls to a removed member have returned, and so has its release function, if
+  /// any. No lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }

@@ -8,7 +8,7 @@ struct Membership {
     /// The lifetime of the queue to which the registration delivers.
     case recipient = 1
 
-    /// The kind of these lifetimes' handles.
+    /// The kind of the handles of lifetimes in this role.
     var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 

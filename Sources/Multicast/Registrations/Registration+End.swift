@@ -38,9 +38,9 @@ extension RegistrationChain {
   }
 
   /// Like `extractUncalled`, but efficient for many registrations: reads the frames of all threads
-  /// once, and marks the slot of each registration that is being called. Another thread may have
-  /// set a mark for a call that has since returned. Such a mark is harmless, because a thread reads
-  /// the hazards again before it waits for a registration.
+  /// only once, and marks the slot of each registration that is being called. Another thread may
+  /// have set a mark for a call that has since returned. Such a mark is harmless, because a thread
+  /// reads the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -67,8 +67,8 @@ extension RegistrationChain {
   /// their delegates may be running, and no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Reclaim the registrations without a release function first. Otherwise the release function of
-    // another registration might end a lifetime and wait for them.
+    // Reclaim the registrations without a release function first. Otherwise another registration's
+    // release function might end a lifetime and wait for these registrations.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }
@@ -114,8 +114,8 @@ struct PendingCleanup {
 extension RegistrationDetails {
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// No slow step comes before the release function. During such a step, another thread could fork,
-  /// and the child would never run the release function.
+  /// Do nothing slow before calling the release function. Otherwise another thread could fork in
+  /// the meantime, and the child would never call the function.
   static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime

@@ -23,7 +23,7 @@ struct RegistrationDetails: ~Copyable {
   var lastCall: UInt64 = 0
   /// The flags of the options, plus `labelled`.
   private let ownFlags: UInt16
-  /// How queued calls are executed. The bit `watched` may be set at any time.
+  /// The bits `protected` and `watched`, for queued calls. `watched` may be set at any time.
   private let handling: Atomic<UInt16>
   var priority: Int32
   /// While an add allocates details, this is the address of the next details, or 0. Later, in a

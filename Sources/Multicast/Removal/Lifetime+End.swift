@@ -4,7 +4,7 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, still waits for calls, and then fails.
+  /// If another thread is already ending the lifetime, waits for calls as well, but then fails.
   ///
   /// - Parameters:
   ///   - change: Makes a change in the critical section that ends the lifetime, so that a fork
@@ -116,8 +116,8 @@ extension Lifetime {
   /// - Parameters:
   ///   - own: The result for the members removed by this thread.
   ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
-  ///     the end is complete. None if this thread is ending the lifetime, and waits until the last
-  ///     member has been released.
+  ///     the end is complete. None if this thread is ending the lifetime. In that case, it waits
+  ///     until the last member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
@@ -156,8 +156,8 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Called in the child of a fork. Completes the end of each lifetime that a thread of the parent
-  /// had begun to end, without waiting.
+  /// Called in the child of a fork. Without waiting, completes the end of each lifetime that a
+  /// thread of the parent had begun to end.
   static func completeAllInChild() {
     pool.forEach { slot, index in
       let lifetime = Lifetime(slot: slot, index: index)

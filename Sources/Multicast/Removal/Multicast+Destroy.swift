@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, still waits for calls, and
-  /// then fails.
+  /// If another thread is destroying the multicast or has destroyed it, waits for calls as well,
+  /// but then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -105,17 +105,17 @@ extension Multicast {
 /// The end of a broadcaster's multicast that a caller destroys by its handle.
 ///
 /// The name's next multicast may be created before the transport is notified of the end of this
-/// multicast. If each multicast had its own policies, two threads would notify the transport of the
-/// same name. One of them would call `subscribe` for the next multicast, and the other might then
-/// call `unsubscribe` for this multicast, although the name has delegates. So an observed multicast
-/// leaves its slot and policies to the name's next multicast, and all of these multicasts share one
-/// `Notifier` under the lock of one stripe. The notification of the end checks under that lock
-/// whether there is a list with delegates, and finds the delegates of the next multicast.
+/// multicast. If each multicast had its own policies, two threads could notify the transport about
+/// the same name. One of them would call `subscribe` for the next multicast, and the other might
+/// then call `unsubscribe` for this multicast, although the name has delegates. So an observed
+/// multicast leaves its slot and policies to the name's next multicast, and all of these multicasts
+/// share one `Notifier` under the lock of one stripe. The thread that reports the end checks under
+/// that lock whether there are delegates, and finds those of the next multicast.
 ///
-/// Until then, no pool contains the slot, so it is not reused for another name. To an invocation
-/// that still uses the old handle, the name's next multicast looks like any other multicast in a
-/// reused slot. A slot that has used up its generations is not kept, and the next multicast has its
-/// own policies.
+/// Until the next multicast exists, no pool contains the slot, so the slot is not reused for
+/// another name. To an invocation that still uses the old handle, the name's next multicast looks
+/// like any other multicast in a reused slot. A slot that has used up its generations is not kept,
+/// and the next multicast has its own policies.
 extension Multicast {
   /// Whether the slot is kept for the name's next multicast. The caller holds the stripe's lock.
   private var isKept: Bool {

@@ -1,8 +1,8 @@
 import MulticastHeader
 import MulticastShims
 
-/// A removal of registrations. It starts when their slots are changed and ends when the caller gets
-/// a status.
+/// A removal of registrations. It starts when their slots are changed and ends when the caller
+/// receives a status.
 ///
 /// A removal has these phases:
 ///
@@ -22,20 +22,20 @@ import MulticastShims
 /// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
 /// multicast, the removal of a single registration checks for calls under the lock: it executes the
 /// full fence of phase 2, and then reads the hazards. If no hazard protects the registration, its
-/// slot is returned to the pool under the same hold of the lock.
+/// slot is returned to the pool in the same critical section.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,
 /// either phase 4 sees that the hazard has been cleared, or the invocation sees the change and
-/// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 checks the
-/// hazards again and goes to sleep without releasing this lock in between, so no wake-up is lost.
+/// calls `PendingRemovals.callDidReturn`. That function takes the waits' lock. Phase 4 holds this
+/// lock while it checks the hazards again and goes to sleep, so no wake-up is lost.
 struct Removal {
   /// The changes to the lists, and the thread that makes them.
   var lists = ListChanges(by: .current)
 
   private var thread: ThreadRecord? { lists.thread }
 
-  /// The multicast to change; nil if there are several multicasts.
+  /// The multicast that this removal changes; nil if it changes several multicasts.
   private let multicast: Multicast?
 
   /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
@@ -134,8 +134,8 @@ struct Removal {
     outcome.count &+= 1
   }
 
-  /// Unlinks a single live registration, and releases the stripe's lock. Nothing else has changed
-  /// since the lock was taken.
+  /// Unlinks a single live registration, and releases the stripe's lock. The caller has changed
+  /// nothing since it took the lock.
   @inline(never)
   @_optimize(speed)
   mutating func unlink(_ registration: Registration, unlocking stripe: Stripe) {
@@ -156,8 +156,8 @@ struct Removal {
   /// If no call to it can be running, returns its slot to the pool, or adds it to `idle` if it has
   /// a pending cleanup. The caller holds the stripe's lock.
   ///
-  /// - Parameter isSingle: Whether nothing else is removed under this hold of the lock. If there
-  ///   are several registrations, the hazards are read once for all of them, without the lock.
+  /// - Parameter isSingle: Whether nothing else is removed in this critical section. If there are
+  ///   several registrations, the hazards are read once for all of them, without the lock.
   @_optimize(speed)
   mutating func retire(
     _ registration: Registration, _ token: Token, in multicast: Multicast, isSingle: Bool = false
@@ -283,7 +283,7 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts of the removed registrations, possibly some of them several times.
+  /// Visits the multicasts of the removed registrations, some of them perhaps several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
@@ -309,7 +309,7 @@ struct Removal {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // Registrations that are not being called do not have to wait for the remaining ones.
+    // Registrations that are not being called do not have to wait for those that are.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }

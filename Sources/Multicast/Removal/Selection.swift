@@ -30,7 +30,7 @@ enum Selection {
   }
 }
 
-/// A set of running calls whose registrations have already been removed.
+/// A set of running calls to delegates that have already been removed.
 enum PriorCalls {
   /// The calls to selected delegates of a multicast. If `mayBeCalled` is false, no invocation can
   /// be in such a call, so only runs of queues are considered.
@@ -70,7 +70,7 @@ extension Multicast {
           && (token.map { $0 == entry.token } ?? true) && selection.includes(Registration(entry))
       }
     }
-    // Search retired lists in any case, because they do not count their live entries.
+    // Always search retired lists, because their counts of live entries are out of date.
     if let list, list.header.owner == handle, list.dead > 0 { look(list) }
     for list in retired where list.header.owner == handle { look(list) }
     return isFound

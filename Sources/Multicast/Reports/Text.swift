@@ -144,7 +144,7 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Replace characters that would end the quotes around a label, or the line.
+      // Replace characters that would end the line or the quotes around a label.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -24,8 +24,8 @@ enum Start {
 
   @inline(never)
   private static func begin() -> Bool {
-    // Hold no lock here. Otherwise this thread could wait for libc's lock while another thread,
-    // which is forking, holds libc's lock and waits for the library's lock.
+    // Hold no lock here. Otherwise this thread could wait for libc's lock while a forking thread
+    // holds that lock and waits for the library's lock, which would be a deadlock.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

@@ -49,8 +49,8 @@ enum Fence {
   private static let done = Atomic<UInt64>(0)
   private static let hasFailed = Atomic<Bool>(false)
 
-  /// Executes a heavy fence. An invocation that the caller does not find in the frames afterwards
-  /// sees all changes that any thread made before the fence began.
+  /// Executes a heavy fence. If the caller then reads the frames and misses an invocation, that
+  /// invocation sees all changes that any thread made before the fence began.
   ///
   /// - Returns: false if the kernel refuses the barrier although it accepted the registration. In
   ///   that case, the caller must not reclaim anything.

@@ -218,9 +218,9 @@ struct ThreadBlock {
     return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
   }
 
-  /// Initializes a record that consists of zeros.
+  /// Initializes a record that is all zeros.
   ///
-  /// The number is stored last, after a fence. So if another thread forks in between, the child
+  /// The number is stored last, after a fence. So if another thread forks before that, the child
   /// finds that the record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()

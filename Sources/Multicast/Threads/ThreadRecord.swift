@@ -109,7 +109,7 @@ struct ThreadRecord {
     return ThreadRecord(block.bindMemory(to: Storage.self, capacity: 1))
   }
 
-  /// Initializes a record that consists of zeros, before other threads can see its owner.
+  /// Initializes a record that is all zeros, before other threads can see its owner.
   func reset() {
     precondition(MemoryLayout<Storage>.size <= Self.batchOffset)  // evaluated by the compiler
     storage.pointee.top = frame(0).fields
@@ -271,7 +271,7 @@ struct ThreadRecord {
   ///
   /// - Parameters:
   ///   - release: Called under the waits' lock for each payload that a frame retained. Without the
-  ///     lock, a fork in between would leave a reference that is in no frame.
+  ///     lock, another thread could fork while the reference is in no frame.
   ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
   ///     function may invoke multicasts.
   ///   - didLeave: Called for each frame after it has been withdrawn.
@@ -344,7 +344,7 @@ extension ThreadRecord {
     #endif
   }
 
-  /// Called before the frame above the innermost invocation is used without being pushed.
+  /// Called before a lookup uses the first free frame without pushing it.
   func checkTop(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

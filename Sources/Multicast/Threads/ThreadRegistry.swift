@@ -20,8 +20,8 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // If the thread is already ending, the library's destructor may not run again. It would be
-    // needed only if the thread were also cancelled inside a call.
+    // If the thread is already ending, the library's destructor may not run again. This does harm
+    // only if the thread is also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil

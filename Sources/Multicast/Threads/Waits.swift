@@ -4,8 +4,8 @@ import Synchronization
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
 /// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
-/// graph. It also prevents lost wake-ups, because a thread checks its condition and goes to sleep
-/// without releasing the lock in between.
+/// graph. It also prevents lost wake-ups, because a thread holds it while it checks its condition
+/// and goes to sleep.
 enum Waits {
   /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
@@ -44,18 +44,18 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps: because its wait is beginning,
-  /// again because something has changed, or not at all.
+  /// Whether a thread has to search for a cycle before it sleeps. It searches when its wait begins,
+  /// and again when something has changed.
   ///
-  /// A thread that has been woken spuriously withdraws its wait and publishes it again without
-  /// releasing the lock in between. Threads that go to sleep later find the wait in their own
-  /// searches, so this thread need not search again, with one exception.
+  /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
+  /// critical section. Threads that go to sleep later find the wait in their own searches, so this
+  /// thread need not search again, with one exception.
   ///
   /// The exception is a thread that has been woken by its key but has not run yet. Its wait may
-  /// have ended, so searches skip it and note this in its record. The skipped thread then makes
-  /// another search. If searches did not skip it, they would find cycles that do not exist: thread
-  /// A ends the wait of thread B, and then waits for a call that B is in. B's wait is over, but is
-  /// still in the graph, and leads back to A.
+  /// have ended, so other threads' searches ignore the wait and note this in the thread's record.
+  /// The thread then searches before it sleeps again. If searches did not ignore the wait, they
+  /// would find cycles that do not exist: thread A ends the wait of thread B, and then waits for a
+  /// call that B is in. B's wait is over, but is still in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
 
   /// Wakes the threads sleeping on a key, which then check their conditions again.
@@ -309,8 +309,8 @@ extension Waits {
 
 extension ThreadRecord {
   /// The thread's wait, as a search sees it. If the thread has been woken by its key but has not
-  /// run yet, the result is `nothing`, so the search skips the thread. If the thread has been woken
-  /// spuriously, it later makes its own search.
+  /// run yet, the result is `nothing`, so the search skips the thread. If the thread has to sleep
+  /// again, it first makes its own search.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over

@@ -10,7 +10,8 @@ struct StallDetection {
   init(for token: Token) {
     let registration = Registration(slotOf: token)
     self.init(with: registration.map { Multicast(slot: $0.owner).handle } ?? .none)
-    // The removal of a watch does not wait for a call to a delegate, so no other watch is notified.
+    // A thread that removes a watch waits for a watch's function, not for a delegate, so it
+    // notifies no other watch.
     if token.kind == .watch { moment = .max }
   }
 

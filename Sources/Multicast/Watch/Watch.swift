@@ -132,7 +132,8 @@ struct Watch: Linked {
     }
   }
 
-  /// Counts a watch that is being set or removed. The caller holds the lock.
+  /// If a watch wants listener warnings, counts it when it is set or removed. The caller holds the
+  /// lock.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
@@ -199,10 +200,10 @@ struct Watch: Linked {
   /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns a delegate's multicast, for `watching`. The caller reads it before checking whether
-  /// the delegate is live. If the delegate is live, the result is its multicast. Reading it after
-  /// the call would be too late, because the call may destroy the multicast, and the slot may then
-  /// be reused.
+  /// Returns a delegate's multicast, for `watching`. The caller uses this function before it checks
+  /// whether the delegate is live. If the delegate is live, the result is its multicast. Reading it
+  /// after the call would be too late, because the call may destroy the multicast, and the slot may
+  /// then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -300,7 +301,7 @@ extension Multicast {
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // A multicast with its own watch continues from the last warning.
+    // If the multicast has its own watch, its next warning does not change.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // An add may already have found the new watch and notified it.
     //~ listener_warning_set_again
