@@ -8,8 +8,8 @@
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Waits before the next attempt to connect. Shortens the delay by up to a quarter at random, so
- * that clients that were disconnected at the same time do not all reconnect at the same time. */
+/* Waits before the next attempt to connect. Shortens the delay at random by up to a quarter, so
+ * that clients that have been disconnected together do not reconnect together. */
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;
@@ -114,7 +114,7 @@ static multicast_status connect_with(const engine *e, settings *s, const void *o
   return status;
 }
 
-/* In the options of every engine, the flags are the second word. */
+/* In every engine's options, the flags are the second 32-bit word. */
 static uint32_t flags_of(const void *options) {
   return ((const uint32_t *)options)[1];
 }
