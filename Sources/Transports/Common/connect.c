@@ -15,7 +15,7 @@ static void back_off(client *c) {
   unsigned i;
   client_free_blocks(c);
   /* A connection that ends within a second counts as a failure, which makes the delay longer.
-   * Otherwise two clients with the same identifier would disconnect each other without a pause. */
+   * Otherwise two clients with the same identifier would keep disconnecting each other. */
   if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;
   for (i = 0; i < c->failures && delay < most; ++i) delay *= 2;
   if (delay > most) delay = most;

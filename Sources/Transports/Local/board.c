@@ -51,7 +51,7 @@ static int create_file(void) {
   return file;
 }
 
-/* Checks RLIMIT_FSIZE, because creating a larger file would raise SIGXFSZ. */
+/* Checks RLIMIT_FSIZE, because creating a file larger than this limit would raise SIGXFSZ. */
 static bool may_be_as_large_as(uint64_t size) {
   struct rlimit most;
   return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;

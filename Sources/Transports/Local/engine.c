@@ -84,8 +84,8 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
-/* Closes the sockets in a child. Otherwise peers could not detect that the parent was killed, and
- * new members of the group would wait for the parent. */
+/* Closes the sockets in a child. Otherwise, if the parent were killed, its peers could not detect
+ * this, and new members of the group would wait for the parent. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;

@@ -249,7 +249,7 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
   (void)pid;
   if (s >= 0) return m->met(m->context, s, file);
-  /* The peer no longer exists, or the file is another kind of socket. */
+  /* These errors mean that the peer no longer exists or that the file is another kind of socket. */
   return errno == ECONNREFUSED || errno == ENOENT || errno == EPROTOTYPE;
 }
 
@@ -299,7 +299,7 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Takes the group's lock, so that no process is joining. Before listen(), a joining process's
+/* Takes the group's lock, so that no process can be joining. Before listen(), a joining process's
  * socket refuses connections as if the process had ended. If another process holds the lock, the
  * files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {

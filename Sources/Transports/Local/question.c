@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that has been asked. */
+/* A peer that has been asked, and its result. */
 typedef struct asked {
   told told;
   unsigned place;

@@ -127,7 +127,7 @@ static multicast_status use_tls(mqtt_client *c) {
   int result = MOSQ_ERR_SUCCESS;
   if ((o->flags & MULTICAST_MQTT_TLS) == 0) return MULTICAST_OK;
   if (o->ca_file == NULL && path == NULL) {
-    /* libmosquitto requires a path, even if it uses the system's certificates. */
+    /* libmosquitto requires a folder, even if it uses the system's certificates. */
     path = "/etc/ssl/certs";
     result = mosquitto_int_option(c->mosquitto, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   }

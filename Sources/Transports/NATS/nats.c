@@ -65,7 +65,7 @@ static bool is_address(const char *address, size_t size) {
   size_t i;
   for (i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)address[i];
-    /* libnats copies the user and the password into JSON without escaping them. */
+    /* Refuse these bytes, because libnats copies the user and password into JSON unescaped. */
     if (byte <= 0x20 || byte >= 0x7f || byte == '"' || byte == '\\') return false;
   }
   if (begins_with(address, "nats://") || begins_with(address, "tls://")) {

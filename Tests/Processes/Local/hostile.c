@@ -265,7 +265,7 @@ TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
 
 /* ---- Other sockets --------------------------------------------------------------------------- */
 
-/* Creates a socket that does not belong to a peer in the group's folder. A later peer must still
+/* In the group's folder, creates a socket that does not belong to a peer. A later peer must still
  * find the first peer. */
 static void expect_no_peer(const broker *b, const char *name, int kind) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -504,7 +504,7 @@ typedef struct forker {
   bool detaches;
 } forker;
 
-/* Ends the child with _exit(), because in exit() sanitizers would report the transport's memory,
+/* Ends the child with _exit(), because exit() would make sanitizers report the transport's memory,
  * which the child does not free, as a leak. */
 static void leave(void) { _exit(0); }
 

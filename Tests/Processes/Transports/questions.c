@@ -384,7 +384,7 @@ TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* Ends the child with _exit(), because in exit() sanitizers would report the transport's memory,
+/* Ends the child with _exit(), because exit() would make sanitizers report the transport's memory,
  * which the child does not free, as a leak. */
 static void leave(void) { _exit(0); }
 
