@@ -119,8 +119,8 @@ static multicast_status wait_until_connected(client *c, const query *q) {
   return c->has_questions ? MULTICAST_OK : MULTICAST_ERROR_STATE;
 }
 
-/* Called under the lock for each question. The first call subscribes to the client's return
- * address. The question is not sent before that subscription. Returns false if there is no
+/* Called under the lock for each question. The first call schedules the subscription to the
+ * client's return address, which is sent before the question. Returns false if there is no
  * memory. */
 static bool subscribe_answers(client *c) {
   return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);

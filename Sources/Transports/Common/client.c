@@ -28,8 +28,8 @@ static void drop_answerers(const names *all) {
 
 void client_free(client *c) {
   if (c->wakeup >= 0) close(c->wakeup);
-  /* In the child of a fork, these objects may be inconsistent, because another thread of the parent
-   * may have been changing them. */
+  /* The child of a fork does not free these objects, because another thread of the parent may have
+   * been changing them. */
   if (!client_is_in_child(c)) {
     outbox_free(&c->outbox);
     blocks_free(&c->blocks);
@@ -161,10 +161,10 @@ void client_stop(client *c) {
   inquiries_wake(&c->inquiries);
   client_wake(c);
   pthread_mutex_unlock(&c->lock);
-  /* The client's thread may be waiting for room in the queue. This ends the wait. */
+  /* If the client's thread is waiting for room in the queue, this call ends its wait. */
   if (c->inbox.id != 0) multicast_destroy(c->inbox);
   pthread_mutex_lock(&c->lock);
-  /* A client's thread that is not away will end soon, because client_go_away() fails from now
+  /* If the client's thread is not away, it will end soon, because client_go_away() fails from now
    * on. */
   while (!c->is_done && !c->is_away && !pthread_equal(pthread_self(), c->thread))
     pthread_cond_wait(&c->changed, &c->lock);

@@ -38,7 +38,7 @@ typedef struct engine {
   multicast_status (*prepare)(client *c, const void *options);
   /* Publishes a notification. Called on any thread, with a valid name and payload size. */
   multicast_status (*publish)(client *c, const char *name, uint32_t event, span payload);
-  /* Calls the program's function that answers a question. Called on the thread that delivers
+  /* Passes a question to the program's answering function. Called on the thread that delivers
    * messages, without the lock. */
   void (*answer)(const answerer *a, uint64_t handle, uint32_t event, span payload, origin from);
   /* Tells the asker that there will be no answer. Called like `answer`. May be NULL. */
@@ -47,7 +47,7 @@ typedef struct engine {
   multicast_status (*reply)(client *c, origin to, span payload);
   /* `ask` sends a question, and `next` waits for the question's next answer. Both functions are
    * called on any thread under the lock, and may release the lock while they wait. If `ask` returns
-   * NULL, `*status` is the reason. If `next` returns NULL, there are no more answers, and `*status`
+   * NULL, `*status` is the error. If `next` returns NULL, there are no more answers, and `*status`
    * is the result of the whole question. */
   inquiry *(*ask)(client *c, const query *q, multicast_status *status);
   told *(*next)(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
@@ -64,7 +64,7 @@ typedef struct engine {
    * reconnect immediately, without backoff. */
   bool (*run)(client *c);
   void (*end)(client *c); /* called on the thread, when it ends */
-  /* Called in the child inside fork(), regardless of what the client's thread was doing. May be
+  /* Called by fork() in the child, whatever the client's thread was doing in the parent. May be
    * NULL. */
   void (*in_child)(client *c);
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
@@ -93,7 +93,7 @@ struct client {
   uint64_t id;       /* random; identifies this client for others */
   char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
   /* The transport's function `publish`, by which this library recognizes its own transports. The
-   * context does not suffice, because another library's transport may have an equal context. */
+   * context does not suffice, because another library's transport may have an equal one. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
@@ -148,8 +148,8 @@ bool client_is_in_child(const client *c);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* These functions are called under the lock, and cover names with observers, names with answerers,
- * and prefixes. */
+/* These functions are called under the lock. They apply to names with observers, names with
+ * answerers, and prefixes. */
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }
@@ -161,7 +161,7 @@ static inline names *client_changed(client *c) {
 }
 /* Calls names_want(), unless that would exceed the limit on names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
-/* Writes the address pattern with which to subscribe to a name. Returns its size. */
+/* Writes the address pattern that a subscription to a name needs. Returns its size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
 
 /* ---- The thread ------------------------------------------------------------------------------ */
@@ -188,9 +188,9 @@ void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 bool client_go_away(client *c);
 void client_come_back(client *c);
 
-/* Called after each call to one of the program's functions, with the result of process_forks() from
- * before that call. If the function has called fork() and this process is the child, ends the
- * thread, because the client and the connection belong to the parent. */
+/* Called after each call to one of the program's functions. `forks` is the result of
+ * process_forks() before that call. If the function has called fork() and this process is the
+ * child, ends the thread, because the client and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
 /* Counts `count` accepted publications as dropped, starting at the ticket `first`. Called under the

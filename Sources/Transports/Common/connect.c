@@ -8,14 +8,14 @@
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Waits before the next attempt to connect. Shortens the delay by up to a quarter at random, so
- * that clients that were disconnected at the same time do not all reconnect at the same time. */
+/* Waits before the next attempt to connect. Shortens the delay at random by up to a quarter, so
+ * that clients that have been disconnected together do not reconnect together. */
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;
   client_free_blocks(c);
   /* A connection that ends within a second counts as a failure, which makes the delay longer.
-   * Otherwise two clients with the same identifier would disconnect each other without a pause. */
+   * Otherwise two clients with the same identifier would keep disconnecting each other. */
   if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;
   for (i = 0; i < c->failures && delay < most; ++i) delay *= 2;
   if (delay > most) delay = most;
@@ -114,7 +114,7 @@ static multicast_status connect_with(const engine *e, settings *s, const void *o
   return status;
 }
 
-/* In the options of every engine, the flags are the second word. */
+/* In every engine's options, the flags are the second 32-bit word. */
 static uint32_t flags_of(const void *options) {
   return ((const uint32_t *)options)[1];
 }

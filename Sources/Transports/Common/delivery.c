@@ -37,7 +37,7 @@ static int64_t deliver(client *c, const arrival *a) {
 
 /* ---- On the client's thread ------------------------------------------------------------------ */
 
-/* Does not take the client's lock, which may stay locked forever in the child of a fork. */
+/* Does not take the client's lock, because in the child of a fork it may stay locked forever. */
 static void release_arrival(const void *payload, size_t size) {
   arrival *a = (arrival *)(uintptr_t)payload;
   (void)size;

@@ -12,19 +12,19 @@ static const engine transport_engine;
 static multicast_status wait_until_flushed(client *base, uint64_t deadline);
 static void fill_stats(const client *base, void *stats);
 
-/* The fields of `settings` that are in the options of all libraries. */
+/* Initializes the fields of `settings` that all libraries have as options. */
 #define SETTINGS_OF(o)                                                                     \
   .broadcaster = (o)->broadcaster, .queue = (o)->queue,                                    \
   .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \
   .changed = (o)->changed, .context = (o)->context, .release = (o)->release
 
-/* The fields of `settings` that are in the options of all libraries with a broker. */
+/* Initializes the fields of `settings` that all libraries with a broker have as options. */
 #define SETTINGS_OF_BROKER(o, refuse_offline)                                              \
   SETTINGS_OF(o), .refuses_offline = ((o)->flags & (refuse_offline)) != 0,                 \
       .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \
       .connect_timeout_ns = (o)->connect_timeout_ns
 
-/* The members of `engine` that are the same in all libraries with a broker. */
+/* Initializes the members of `engine` that are the same in all libraries with a broker. */
 #define ENGINE_OF_BROKER                                                                   \
   .questions = &question_coding, .settle = settle, .start = start, .prepare = prepare,     \
   .publish = client_publish, .answer = call_answerer, .reply = carried_reply,              \

@@ -28,8 +28,8 @@ static void start(void) {
 
 bool process_start(bool (*engine)(void), void (*in_child_too)(void)) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  /* Several threads may store these functions at the same time, but all of these threads store the
-   * same values. */
+  /* Several threads may store these pointers at the same time, but all threads store the same
+   * values. */
   __atomic_store_n(&start_engine, engine, __ATOMIC_RELAXED);
   __atomic_store_n(&call_in_child, in_child_too, __ATOMIC_RELAXED);
   pthread_once(&once, start);

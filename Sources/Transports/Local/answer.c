@@ -6,7 +6,7 @@
 #include "ring.h"
 
 /* Called under the lock. Returns the peer that asked the question, or NULL if that peer no longer
- * exists. Also checks `is_met`, because the number comes from the program and may be wrong. */
+ * exists. Also checks `is_met`, because the number comes from the program and may be invalid. */
 static peer *asker(const local_client *c, uint64_t number) {
   peer *p = c->peers;
   while (p != NULL && (p->number != number || !p->is_met || p->is_over)) p = p->next;

@@ -51,7 +51,7 @@ static int create_file(void) {
   return file;
 }
 
-/* Checks RLIMIT_FSIZE, because creating a larger file would raise SIGXFSZ. */
+/* Checks RLIMIT_FSIZE, because creating a file larger than this limit would raise SIGXFSZ. */
 static bool may_be_as_large_as(uint64_t size) {
   struct rlimit most;
   return getrlimit(RLIMIT_FSIZE, &most) != 0 || size <= most.rlim_cur;
@@ -66,8 +66,8 @@ int memory_create(memory *m, uint64_t ring_size) {
       map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
     m->board->magic = magic;
     m->board->ring_size = ring_size;
-    /* With these seals, no process can shrink the file while others read it, or map it for
-     * writing. */
+    /* With these seals, no process can shrink the file while others read it, or create another
+     * writable mapping. */
     if (fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   }
   error = errno;

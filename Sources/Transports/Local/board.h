@@ -11,7 +11,7 @@
 
 enum { PEERS_MAX = 128, PLACE_WORDS = PEERS_MAX / 64 };
 
-/* A set of peers. Each bit represents the peer whose place has the bit's index. */
+/* A set of peers. Bit N represents the peer in place N. */
 typedef struct places {
   uint64_t words[PLACE_WORDS];
 } places;
@@ -41,7 +41,7 @@ static inline places places_without(const places *all, const places *others) {
          bits_ != 0 && (place = word_ * 64u + (unsigned)__builtin_ctzll(bits_), true); \
          bits_ &= bits_ - 1)
 
-/* The part of a board that the owner writes for one other peer. */
+/* The part of a board that contains the owner's data for one other peer. */
 typedef struct slot {
   _Alignas(64) uint64_t tail; /* the board's owner has read the peer's ring up to this position */
   uint64_t begin;             /* there are no unread entries for the peer before this position */
@@ -49,8 +49,8 @@ typedef struct slot {
   uint64_t known; /* earlier notifications are kept for the peer, whatever their names */
 } slot;
 
-/* Positions count bytes since the creation of the ring. Fields that several peers read often are in
- * separate cache lines. */
+/* A position is the number of bytes that were written to the ring before it, so it keeps growing.
+ * Fields that several peers read often are in separate cache lines. */
 typedef struct board {
   uint64_t magic, ring_size;
   _Alignas(64) uint64_t head; /* the ring is written up to this position */
@@ -63,8 +63,8 @@ typedef struct board {
 
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
-/* The header of a ring entry, which is followed by the name without a NUL and by the payload. In
- * questions and answers, the number of the question follows the payload. */
+/* The header of a ring entry. The header is followed by the name, without a NUL, and by the
+ * payload. In questions and answers, the number of the question comes last. */
 typedef struct entry {
   uint32_t size; /* of the whole entry; a multiple of 8 */
   uint16_t name_size; /* 0 in an answer */

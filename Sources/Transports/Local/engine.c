@@ -78,14 +78,14 @@ static void free_client(client *base) {
   close_file(c->memory_file);
   close_file(c->poller);
   memory_close(&c->memory);
-  /* In the child of a fork, the buffer may be inconsistent, because the client's thread may have
-   * been replacing it, or an observer may be using it. */
+  /* The child of a fork does not free the buffer, because the client's thread may have been
+   * replacing it, or an observer may be using it. */
   if (!client_is_in_child(base)) free(c->payload);
   texts_free(&c->texts);
 }
 
-/* Closes the sockets in a child. Otherwise peers could not detect that the parent was killed, and
- * new members of the group would wait for the parent. */
+/* Closes the sockets in a child. Otherwise, if the parent were killed, its peers could not detect
+ * this, and new members of the group would wait for the parent. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;
@@ -102,7 +102,7 @@ static multicast_status prepare(client *base, const void *options) {
   for (place = 0; place < PEERS_MAX; ++place) c->sockets[place] = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  /* This changes the copy in `texts`, not the caller's string. */
+  /* This truncates the copy in `texts`, not the caller's string. */
   ((char *)(uintptr_t)c->options.name)[text_fit(c->options.name, NAME_SHOWN)] = '\0';
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;

@@ -41,8 +41,8 @@ static bool fail(trouble *why, const char *reason) {
 /* ---- The folder ------------------------------------------------------------------------------ */
 
 /* The umask may remove all permissions of a new file, even its owner's. This function restores the
- * owner's permissions. Returns false if other users can access the file. For sockets the result
- * does not matter, because other users cannot access the folder. */
+ * owner's permissions. Returns false if other users can access the file. Does not check this for
+ * sockets, because other users cannot access the folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -175,9 +175,9 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* Stores the listening socket, so that a child process can close it in fork(). The stored value
- * must be removed before this process closes the socket. Otherwise the child could close another
- * file with the same descriptor. */
+/* Records the listening socket, so that a child process can close it in fork(). Before closing the
+ * socket, this process must record -1, because otherwise the child could close another file that
+ * has been given the same descriptor. */
 static void note_listener(group *g, int socket) {
   __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
 }
@@ -210,8 +210,8 @@ static bool is_peer(const char *file, int *pid) {
          sscanf(file, "%d-%16llx%n", pid, &random, &end) == 2 && file[end] == '\0';
 }
 
-/* Calls a function for the socket of each other member until one of the calls returns false.
- * Returns whether all calls have returned true. */
+/* Calls `call` for the socket of each other member until a call returns false. Returns whether all
+ * calls have returned true. */
 static bool for_others(const group *g, bool (*call)(const group *g, const char *file, int pid,
                                                     void *context), void *context) {
   const int folder = openat(g->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -249,7 +249,7 @@ static bool meet(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
   (void)pid;
   if (s >= 0) return m->met(m->context, s, file);
-  /* The peer no longer exists, or the file is another kind of socket. */
+  /* These errors mean that the peer no longer exists or that the file is another kind of socket. */
   return errno == ECONNREFUSED || errno == ENOENT || errno == EPROTOTYPE;
 }
 
@@ -284,8 +284,8 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 /* Removes a process's socket file if nobody is listening on it any more. When a process ends, the
- * system may close its connections before its listening socket. In this case, one more connection
- * succeeds but ends soon, and the next one is refused. If a connection does not end soon, the
+ * system may close its connections before its listening socket. One more connection may then
+ * succeed and soon end, before the next one is refused. If a connection does not end soon, the
  * process still exists, and the socket belongs to another of its transports. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
@@ -299,9 +299,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Takes the group's lock, because the socket of a process that is joining and has not called
- * listen() yet refuses connections like the socket of a process that has ended. If another process
- * holds the lock, the files remain until a process joins or the last member leaves. */
+/* Takes the group's lock, so that no process can be joining. Before listen(), a joining process's
+ * socket refuses connections as if the process had ended. If another process holds the lock, the
+ * files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;

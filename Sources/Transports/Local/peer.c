@@ -42,9 +42,9 @@ static void close_socket(const local_client *c, int socket) {
   close(socket);
 }
 
-/* Stores the socket of a peer, so that a child process can close it in fork(). The stored socket
- * must be removed before this process closes the socket. Otherwise the child could close another
- * file with the same descriptor. */
+/* Records the socket of a peer, so that a child process can close it in fork(). Before closing the
+ * socket, this process must record -1, because otherwise the child could close another file that
+ * has been given the same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
@@ -145,8 +145,8 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list, so that it is not announced to peers that have not reached it
- * yet. */
+/* Removes a topic from the list, so that it is not announced to the peers that have not been told
+ * of it yet. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -191,7 +191,7 @@ static void note_names(local_client *c, names *all) {
 }
 
 /* Returns the `listing` of the first topic that has not been announced to all peers. Ignores peers
- * without a hello, to which nothing has been announced yet. */
+ * whose hello has not arrived, because nothing has been announced to them yet. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
@@ -212,9 +212,9 @@ void peers_note_names(local_client *c) {
 }
 
 /* Removes topics without observers from the list once they have been announced to all peers,
- * because they need not be announced to later peers. This function visits the whole list, so it
- * does nothing until the number of changes exceeds the number of topics that the last visit left in
- * the list. */
+ * because they need not be announced to later peers. Visiting the whole list takes time, so this
+ * function does nothing until the changes since the last visit outnumber the topics that this visit
+ * left in the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -246,8 +246,8 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
 }
 
 /* Announces the name of the topic `untold`. Skips a name that has changed again, because its topic
- * will be added to the list again. If the name were announced twice, the peer would send the name's
- * retained values twice. */
+ * will be appended to the list again. If such a name were announced both times, the peer would send
+ * the name's retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
   pthread_mutex_lock(&c->base.lock);
@@ -259,8 +259,8 @@ static bool say_name(local_client *c, peer *p) {
              p->untold->name->text, -1);
 }
 
-/* Sends all pending messages. Sends names only after the peer's hello has arrived, which contains
- * the position where the peer's ring begins. */
+/* Sends all pending messages. Sends names only after the peer's hello has arrived, because the
+ * hello contains the position where the peer's ring begins. */
 static bool tell(local_client *c, peer *p) {
   if (!p->has_hello)
     p->has_hello =
@@ -302,8 +302,8 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
     return error != EINVAL;
   }
   p->position = p->told_tail = m->number;
-  /* store_tail() in reader.c explains the release order. The peer does not read this tail until it
-   * has received our first message about names; see ring_look(). */
+  /* store_tail() in reader.c explains the release order. The peer ignores this tail until it has
+   * received this client's first message about names (see ring_look()). */
   /* order: tail */
   __atomic_store_n(&c->memory.board->slots[p->place].tail, m->number, __ATOMIC_RELEASE);
   pthread_mutex_lock(&c->base.lock);

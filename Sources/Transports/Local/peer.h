@@ -22,8 +22,8 @@ void peer_tell(local_client *c, peer *p);
 /* Receives and processes a peer's messages. Returns false if the connection has ended or the peer
  * has violated the protocol (`is_false`). */
 bool peer_hear(local_client *c, peer *p);
-/* Moves the topic of each changed name to the end of the list of topics, which are announced to the
- * peers in this order. */
+/* Moves the topic of each changed name to the end of the list of topics, because the topics are
+ * announced in the order of this list. */
 void peers_note_names(local_client *c);
 /* Removes topics from the list if they need not be announced to any peer. */
 void peers_forget_names(local_client *c);

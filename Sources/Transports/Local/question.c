@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A peer that has been asked. */
+/* A peer that has been asked, and its result. */
 typedef struct asked {
   told told;
   unsigned place;
@@ -45,7 +45,7 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   return &a->told;
 }
 
-/* The number is not trustworthy, because a peer may answer twice, or without having been asked. */
+/* The number cannot be trusted, because a peer may answer twice or without having been asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;
@@ -55,7 +55,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* The peer's hello, which contains its name, may have arrived after the question was asked. */
+    /* The hello with the peer's name may not have arrived before the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* takes ownership of the client's buffer */

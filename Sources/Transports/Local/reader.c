@@ -13,8 +13,8 @@
 
 enum { TRIES = 100 };
 
-/* Stores the tail. The peer may then overwrite the entries before the tail, so the release order
- * ensures that they have been copied. Pairs with ring_look(). */
+/* Stores the tail, which allows the peer to overwrite the entries before it. The release order
+ * ensures that these entries have been copied. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
   /* order: tail */
@@ -39,10 +39,10 @@ static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
  * entries for this process before `oldest`, and `seen` is how many of these entries have been read
- * or counted as lost. The difference cannot be greater than the number of entries that fit between
- * `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these values.
- * The caller must then try again soon, because the peer does not wake this process if the peer's
- * next entry is for other peers. */
+ * or counted as lost. `dropped` cannot exceed `seen` by more than the number of entries that fit
+ * between `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these
+ * values. The caller must then try again soon, because the peer does not wake this process if the
+ * peer's next entry is for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -65,7 +65,7 @@ static reading catch_up(local_client *c, peer *p, uint64_t *head) {
   reading result = catch_up_at_once(c, p, head);
   int tries;
   if (result != READ_OVERWRITTEN || !p->has_ended) return result;
-  /* The peer has closed the connection but continues to write, or it was killed while it was
+  /* Either the peer has closed the connection but continues to write, or it was killed while
    * writing. */
   for (tries = 0; tries < TRIES; ++tries) {
     result = catch_up_at_once(c, p, head);
@@ -213,7 +213,7 @@ static reading read_one(local_client *c, peer *p, uint64_t left) {
 
 /* ---- The ring -------------------------------------------------------------------------------- */
 
-/* Stores the tail after each eighth of the ring, or immediately if the peer is waiting for it. */
+/* Stores the tail after each eighth of the ring, or immediately if the peer is waiting for room. */
 static void tell_tail(local_client *c, peer *p) {
   if (p->position - p->told_tail >= p->memory.ring_size / 8 ||
       __atomic_load_n(&p->memory.board->is_waited_for, __ATOMIC_RELAXED) != 0)

@@ -105,9 +105,9 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* Updates a reader's positions when a new entry has been written for it. If the reader had no
- * unread entries, sets `begin` to the new entry, so that the reader skips earlier entries for other
- * peers. */
+/* Updates a reader's positions after an entry has been written for this reader. If the reader had
+ * no unread entries, sets `begin` to the new entry, so that the reader skips earlier entries for
+ * other peers. */
 static void address(local_client *c, peer *p, uint64_t position, uint64_t end) {
   if (p->last > p->tail && position - p->tail > c->memory.ring_size / 8) ring_look(c, p);
   if (p->last <= p->tail) {
@@ -174,8 +174,8 @@ void ring_show(local_client *c, const places *readers) {
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
 /* Called under the lock, which it releases while it waits. Waits a moment for the slowest reader.
- * Also detects the end of that reader's connection, which the client's thread cannot do if it is
- * the caller. */
+ * Also detects the end of that reader's connection, because the client's thread cannot do so if it
+ * is the caller. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
@@ -215,8 +215,8 @@ multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until) {
   return has_room ? MULTICAST_OK : MULTICAST_ERROR_QUEUE_FULL;
 }
 
-/* Called under the lock. Returns whether all retained values of a topic would fit into half the
- * ring, so that they can be written together. */
+/* Called under the lock. Returns whether the topic's retained values, including `v`, would fit into
+ * half the ring, so that they can be written together. */
 static bool may_keep(const local_client *c, const topic *t, const value *v) {
   const size_t name_bytes = strlen(t->name->text);
   const value *old = topic_value(t, v->event);

@@ -31,7 +31,7 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers);
 void ring_show(local_client *c, const places *readers);
 /* Reads the tail of a peer. */
 void ring_look(local_client *c, peer *p);
-/* Returns the peer with the first unread entry, or NULL if there is none before `position`. */
+/* Returns the peer with the oldest unread entry before `position`, or NULL. */
 peer *ring_slowest(local_client *c, uint64_t position);
 /* Begins or ends a wait. During a wait, readers update their tails immediately. */
 void ring_wait(local_client *c, bool is_waiting);

@@ -26,10 +26,10 @@ enum {
   EVENTS_MAX = 64,
   /* The number of entries that the thread delivers from a ring before it reads the next ring. */
   ENTRIES_MAX = 1024,
-  /* The time for which the thread reads rings before it polls the sockets. */
+  /* How long the thread may read rings before it polls the sockets. */
   READING_NS = 1000000,
-  /* The time for which the thread polls the rings after the last entry before it sleeps. Waking a
-   * thread on another processor takes about the same time, so polling at most doubles the cost. */
+  /* How long the thread polls the rings after the last entry before it sleeps. Waking a thread on
+   * another processor takes about the same time, so polling at most doubles the cost. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -78,7 +78,7 @@ static bool read_some(local_client *c) {
   return true;
 }
 
-/* Returns whether to keep polling, because a reply may arrive soon. */
+/* Returns whether an entry has arrived so recently that the thread should keep polling for more. */
 static bool is_looking(const local_client *c) {
   return now_ns() - c->arrived_at < LOOKING_NS &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
@@ -103,7 +103,7 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
 }
 
 /* Tries to reconnect to a peer whose connection has ended, because one of the two processes may
- * just have been short of memory or descriptors. Only the process that opened the connection
+ * only have been short of memory or descriptors. Only the process that opened the connection
  * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
  * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
@@ -187,7 +187,7 @@ static void accept_peers(local_client *c) {
   int s;
   while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
     peer_add(c, s, "");
-  /* If this process has no descriptors left, the connection stays pending. */
+  /* If this process has no descriptors left, the connection stays pending, so wait a moment. */
   if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);
 }
 

@@ -26,7 +26,7 @@ typedef struct topic {
   places offered_to; /* unknown peers for which all values are in the ring already */
   value *values;
   /* Only the client's thread uses these fields. The list contains the topics that may have to be
-   * sent to peers, sorted by their last change. */
+   * announced to peers, in order of their last change. */
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended to the list */
   bool is_listed;

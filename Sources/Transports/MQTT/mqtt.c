@@ -104,7 +104,7 @@ static size_t write_return(const client *base, char *topic, origin to) {
 
 static void free_client(client *base) {
   mqtt_client *c = (mqtt_client *)base;
-  /* In the child of a fork, the data of libmosquitto may be inconsistent. */
+  /* The child of a fork does not free libmosquitto's data, which may be inconsistent. */
   if (c->mosquitto != NULL && !client_is_in_child(base)) mosquitto_destroy(c->mosquitto);
   texts_free(&c->texts);
 }
@@ -127,7 +127,7 @@ static multicast_status use_tls(mqtt_client *c) {
   int result = MOSQ_ERR_SUCCESS;
   if ((o->flags & MULTICAST_MQTT_TLS) == 0) return MULTICAST_OK;
   if (o->ca_file == NULL && path == NULL) {
-    /* libmosquitto requires a path, even if it uses the system's certificates. */
+    /* libmosquitto requires a folder, even if it uses the system's certificates. */
     path = "/etc/ssl/certs";
     result = mosquitto_int_option(c->mosquitto, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
   }
@@ -162,9 +162,9 @@ static multicast_status create_mosquitto(mqtt_client *c) {
   session_set_callbacks(c);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_TCP_NODELAY, 1);
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_SEND_MAXIMUM, SENDING_MAX);
-  /* This option limits how many messages are repeated after a lost connection. With QoS 2 no limit
-   * is set, because mosquitto 2.0 would exceed the limit and libmosquitto would then close the
-   * connection. */
+  /* This option limits how many messages the broker repeats after a connection has been lost. With
+   * QoS 2 no limit is set, because mosquitto 2.0 would exceed the limit and libmosquitto would then
+   * close the connection. */
   mosquitto_int_option(c->mosquitto, MOSQ_OPT_RECEIVE_MAXIMUM,
                        o->qos == 2 ? 65535 : RECEIVING_MAX);
   if (o->user != NULL) {

@@ -108,7 +108,7 @@ typedef struct mqtt_client {
   bool has_session; /* the broker has kept a session */
   int answer;
   int end_code;
-  /* Refusals that have not been reported. The arrays have one element for each operation that can
+  /* Refusals that are yet to be reported. The arrays have one element for each operation that can
    * be in flight, and the thread reports all refusals before it sends more operations. */
   int refusals[SENDING_MAX]; /* of publications */
   int refusal_count;

@@ -49,8 +49,8 @@ static bool has_more(const mqtt_client *c) {
 
 typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
 
-/* Looks up whether a name is wanted: whether it has an observer, or an answerer if `all` is the
- * table `answered`. */
+/* Looks up whether a name is wanted: whether it has an observer or, if `all` is the table
+ * `answered`, an answerer. */
 static interest look_up(mqtt_client *c, const names *all, const char *text) {
   const known_name *entry;
   interest found = UNKNOWN;
@@ -112,9 +112,9 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. If the name has none and `is_over` says that
- * the waiting time has passed, counts the message as ignored. Returns whether the message was
- * delivered or ignored. */
+/* Delivers a message if its name has an observer now. Otherwise, if the waiting time
+ * `is_over`, counts the message as ignored. Returns whether the message was delivered or
+ * ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -543,9 +543,9 @@ static void read_packets(mqtt_client *c) {
   hold_back(c, false);
 }
 
-/* Disables delayed TCP acknowledgements for the next data. mosquitto sends an answer after the
- * acknowledgement of the question. Nagle's algorithm holds the answer back until TCP has
- * acknowledged the previous packet, which would otherwise take about 40 ms. */
+/* Disables delayed TCP acknowledgements for the next data. mosquitto first acknowledges a question
+ * and then sends the answer, which Nagle's algorithm holds back until TCP has acknowledged the
+ * first packet. A delayed TCP acknowledgement would take about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);
@@ -660,8 +660,8 @@ static const char *end_reason(const mqtt_client *c) {
 }
 
 /* Called under the lock when a connection with QoS 0 has ended. libmosquitto then discards the
- * publications that it has not written, so this counts them as dropped. Keeps questions, because
- * they have QoS 1. */
+ * publications that it has not written, so this function counts them as dropped. Keeps questions,
+ * because they have QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {

@@ -35,8 +35,8 @@ static bool start(void) {
    * client's threads block the signal, so restore the previous action. */
   sigaction(SIGPIPE, NULL, &kept);
   /* nats_Open() starts a thread that frees messages, and libnats wakes that thread for almost every
-   * message. The new thread inherits the policy SCHED_BATCH, so that it does not preempt the thread
-   * that wakes it, and frees many messages each time. */
+   * message. The new thread inherits the policy SCHED_BATCH, so it does not preempt the thread that
+   * wakes it, and frees many messages whenever it runs. */
   if (is_usual) sched_setscheduler(0, SCHED_BATCH, &none);
   is_ready = nats_Open(-1) == NATS_OK;
   if (is_usual) sched_setscheduler(0, SCHED_OTHER, &none);
@@ -65,7 +65,7 @@ static bool is_address(const char *address, size_t size) {
   size_t i;
   for (i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)address[i];
-    /* libnats copies the user and the password into JSON without escaping them. */
+    /* Refuse these bytes, because libnats copies the user and password into JSON unescaped. */
     if (byte <= 0x20 || byte >= 0x7f || byte == '"' || byte == '\\') return false;
   }
   if (begins_with(address, "nats://") || begins_with(address, "tls://")) {
@@ -128,7 +128,7 @@ static size_t write_return(const client *base, char *subject, origin to) {
 
 static void free_client(client *base) {
   nats_client *c = (nats_client *)base;
-  /* In the child of a fork, the objects of libnats may be inconsistent. */
+  /* The child of a fork does not free libnats's objects, which may be inconsistent. */
   if (!client_is_in_child(base)) {
     natsOptions_Destroy(c->how);
     natsStatistics_Destroy(c->counts);
@@ -291,7 +291,7 @@ static const engine transport_engine = {
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 /* A PING that a flush sends. A separate thread waits in libnats for the answer, because the flush
- * must be able to return earlier. */
+ * must be able to return before the answer arrives. */
 typedef struct ping {
   nats_client *c;
   struct __natsConnection *connection;

@@ -7,7 +7,7 @@
 
 #include <multicast_nats.h>
 
-/* nats/nats.h declares these types in the same way. */
+/* These types are declared as in nats/nats.h, which this header does not include. */
 struct __natsConnection;
 struct __natsOptions;
 struct __natsStatistics;
@@ -17,8 +17,8 @@ struct __natsSubscription;
 
 extern const coding subject_coding, question_coding;
 bool subject_is_prefix(const char *prefix);
-/* Writes the subject to which the answer to a question is sent. `subject` has ADDRESS_MAX_SIZE
- * bytes. */
+/* Writes the subject to which the answer to a question is sent. `subject` must have room for
+ * ADDRESS_MAX_SIZE bytes. */
 void subject_write_return(char *subject, origin to);
 /* Decodes a subject that subject_write_return() has written. Returns false if the subject has
  * another form. */
@@ -32,7 +32,7 @@ enum {
   REFUSALS_MAX = 1024
 };
 
-/* Consecutive refusals by the server that have the same text. */
+/* A series of consecutive refusals by the server, all with the same text. */
 typedef struct refusal {
   struct refusal *next;
   multicast_nats_state state;

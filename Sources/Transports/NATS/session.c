@@ -17,13 +17,13 @@
 #include <sys/socket.h>
 
 enum {
-  /* The limits of a batch of publications that is passed to libnats. When a connection ends, the
-   * client does not know how much of the current batch has been sent. */
+  /* The limits of a batch of publications that is passed to libnats. Batches are limited because,
+   * when a connection ends, the client cannot tell how much of the current batch has been sent. */
   BATCH_COUNT = 1024,
   BATCH_SIZE = 65536,
   /* The number of messages that the thread delivers before it polls the connection. libnats reads
-   * up to 32 KB each time. If 32 KB could contain more messages than this, the list of messages
-   * could keep growing. */
+   * up to 32 KB each time. If 32 KB contained more messages than the thread delivers, the list of
+   * messages could keep growing. */
   DELIVERIES = 1024,
   /* The thread stops reading while libnats has more unprocessed messages than this. */
   HANDING_MAX = 1024,
@@ -106,8 +106,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   const bool is_ours = strncmp(subject, r->subject, r->size) == 0;
   (void)connection, (void)subscription;
   /* Wait until libnats has finished reading. wait_for_work() holds the gate during that time. A
-   * relaxed load suffices, because the gate protects no data. A stale value costs no more than an
-   * additional wake-up or locking an uncontended mutex. */
+   * relaxed load suffices, because the gate protects no data. At worst, a stale value causes an
+   * additional wake-up or locks an uncontended mutex. */
   if (__atomic_load_n(&c->is_reading, __ATOMIC_RELAXED)) {
     pthread_mutex_lock(&c->gate);
     pthread_mutex_unlock(&c->gate);
@@ -315,8 +315,8 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
  * prefixes, because a name is a single token of a subject. The subscription to all names stays
  * until the connection ends. If that subscription were replaced with subscriptions to single names,
  * some messages would be lost or delivered twice during the replacement, because a client does not
- * know the moment at which a subscription takes effect. For this reason, subscriptions to single
- * names do not change either while the subscription to all names exists. */
+ * know the moment at which a subscription takes effect. For the same reason, subscriptions to
+ * single names do not change while the subscription to all names exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. Counts the refusal as a repetition of the
- * previous refusal instead if both are equal, if the list is full, or if `r` is NULL because there
- * was no memory. */
+/* Called under the lock. Appends a refusal to the list. If it equals the previous one, if the list
+ * is full, or if `r` is NULL because there was no memory, counts it as a repetition of the previous
+ * one. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -455,10 +455,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should not read. The
- * number of unprocessed messages is the number of messages that libnats has read, minus the number
- * of messages that it has passed on. The result must be corrected from time to time, because
- * libnats drops the messages of cancelled subscriptions. */
+/* Returns whether libnats has so many unprocessed messages that the thread should stop reading.
+ * Their number is the number of messages that libnats has read, minus the number that it has passed
+ * on. This difference must be corrected from time to time, because libnats drops the messages of
+ * cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -584,8 +584,8 @@ static void close_connection(nats_client *c, natsConnection *connection) {
   if (c->end_reason == NULL && !c->has_ended) natsConnection_ProcessWriteEvent(connection);
   if (!natsConnection_IsClosed(connection) && natsConnection_Buffered(connection) == 0)
     natsConnection_Close(connection);
-  /* natsConnection_Close() would block if there is unwritten data. Shutting down the socket instead
-   * makes libnats detect the end of the connection and close it. */
+  /* natsConnection_Close() would block if there were unwritten data. Shutting down the socket
+   * instead makes libnats detect the end of the connection and close it. */
   for (tries = 0; tries < 1000 && !natsConnection_IsClosed(connection); ++tries) {
     shutdown(c->socket, SHUT_RDWR);
     natsConnection_ProcessReadEvent(connection);
@@ -654,8 +654,8 @@ static void end_session(nats_client *c) {
   natsConnection_Destroy(connection);
   client_deliver(&c->base, SIZE_MAX);
   tell_refusals(c);
-  /* libnats does not know the following error, and closes the connection instead of calling
-   * on_error(). */
+  /* libnats does not recognize the following message of the server, so it closes the connection
+   * instead of calling on_error(). */
   if (strcasestr(reason, "maximum subscriptions exceeded") != NULL)
     client_tell(&c->base, MULTICAST_NATS_SUBSCRIPTION_REFUSED, status, reason);
   client_tell(&c->base, MULTICAST_NATS_LOST, status, reason);

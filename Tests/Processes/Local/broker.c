@@ -1,6 +1,6 @@
 /* The tests of all transports use brokers. libmulticast-local needs no broker, so its broker is a
- * folder for groups and a process that does nothing. Peers can meet in the folder as long as the
- * process exists. */
+ * folder for groups and a process that does nothing. While the process exists, peers can meet in
+ * the folder. */
 
 #include "groups.h"
 

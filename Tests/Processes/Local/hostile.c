@@ -22,7 +22,7 @@ static void expect_expelled(scene *c) {
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
-/* A wrong packet, which a stranger sends instead of its hello or after its hello. */
+/* An invalid packet, which a stranger sends either instead of its hello or after it. */
 typedef struct packet {
   bool has_hello;
   uint32_t kind, place;
@@ -117,7 +117,7 @@ TEST_OF_SCENE(memory_that_is_none_ends_the_connection) {
     close(files[i]);
     expect_expelled(c);
   }
-  /* A ring whose size differs from the size of the file. */
+  /* The stated size of the ring differs from the size of the file. */
   stranger_connect(&c->s, &c->b);
   c->s.own.board->ring_size = (uint64_t)STRANGER_RING * 2;
   stranger_greet(&c->s);
@@ -163,9 +163,9 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid positions as the head of its ring. Invalid positions are before the
- * position up to which the victim has read, or further ahead than the size of the ring, or inside
- * an entry. */
+/* The stranger stores invalid positions as the head of its ring. These positions are before the
+ * victim's reading position, further ahead of it than the size of the ring, or inside an
+ * entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -265,8 +265,8 @@ TEST_OF_SCENE(peer_that_writes_anything_does_no_harm) {
 
 /* ---- Other sockets --------------------------------------------------------------------------- */
 
-/* Creates a socket in the folder of the group that does not belong to a peer. A later peer must
- * still find the first peer. */
+/* In the group's folder, creates a socket that does not belong to a peer. A later peer must still
+ * find the first peer. */
 static void expect_no_peer(const broker *b, const char *name, int kind) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   SCOPED peer first, second;

@@ -9,7 +9,7 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_LOCAL_##NAME
 #include "../Transports/Harness/names.h"
 
-/* States that only transports with a server report. */
+/* The common tests use these states, which this library never reports. */
 #define MULTICAST_LOCAL_SUBSCRIPTION_REFUSED 1000u
 #define MULTICAST_LOCAL_PUBLICATION_REFUSED 1001u
 

@@ -33,7 +33,7 @@ TEST(each_peer_that_answers_is_asked_once) {
   CHECK_EQ(t.each[0].pid, getpid());
   CHECK_EQ(LOAD(a.calls), 1);
   CHECK_EQ(LOAD(z.calls), 1);
-  /* A question may lack a payload, and may end with the first answer. */
+  /* This question has no payload, and ends with the first answer. */
   t.enough = 1;
   CHECK_OK(ask(&here, &t, "q", NULL, MULTICAST_FOREVER));
   CHECK_EQ(t.count, 1);
@@ -94,8 +94,8 @@ THREAD(open_busy, peer *p) {
   gate_open(&busy);
 }
 
-/* The peer stops answering questions about the name when a question is already in the ring, and
- * reads the question later. */
+/* When the peer stops answering questions about the name, a question is already in the ring. The
+ * peer reads this question later. */
 TEST(peer_that_does_not_answer_any_more_says_so) {
   broker b;
   SCOPED peer here, there;
@@ -162,7 +162,7 @@ static void change_names_when_gone(void *context, multicast_local_state state, i
 
 /* `changed` adds a name on the transport's thread. At this time, the thread has already sent its
  * other names to the peers, and is about to sleep for a second. It must announce the new name
- * before that, because nothing would wake it. */
+ * before it sleeps, because nothing would wake it. */
 TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
   for (row = 0; row < 2; ++row) {
     SCOPED peer here;

@@ -1,4 +1,4 @@
-/* Checks the ring of a publisher after each instruction of the publisher. The ring must be
+/* Checks a publisher's ring after each instruction that the publisher executes. The ring must be
  * consistent, because the publisher may be killed at any time. */
 
 #include "strangers.h"

@@ -112,7 +112,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   EVENTUALLY(LOAD(s->arrived.count) == 10);
   CHECK_TEXT(s->arrived.text, expected);
   CHECK_EQ(peer_stats(&s->busy).received, received + 10);
-  /* `late` now knows the names of `busy`, so it does not publish other names. */
+  /* `late` now knows the names of `busy`, so it writes no publications of other names. */
   publish_text(&late, "other", 1, "x");
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
@@ -183,8 +183,8 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k:3:three;k:2:new;k:4:four;");
 }
 
-/* The observer is registered when the peers know each other's names. Of the earlier publications,
- * this observer receives only the retained values. */
+/* The observer is registered after the peers have learned each other's names. Of the earlier
+ * publications, it receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -456,8 +456,8 @@ static void be_parent_of_child(int port, int *child) {
   for (;;) pause();
 }
 
-/* The transport reports to the other peers that the parent was killed, and later peers do not wait
- * for the parent. */
+/* The other peers must be told that the parent was killed, and later peers must not wait for
+ * it. */
 TEST(child_that_lives_on_holds_up_nobody) {
   int *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;

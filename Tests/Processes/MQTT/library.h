@@ -9,7 +9,7 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_MQTT_##NAME
 #include "../Transports/Harness/names.h"
 
-/* The coding of names in the library's sources. */
+/* The library's internal encoding of names as topics. */
 #define transport_coding topic_coding
 
 #define TRANSPORT_FLAGS 0x1fu /* all existing flags */

@@ -70,7 +70,7 @@ static uint32_t draw(uint32_t below) {
 
 static char long_text[70000];
 
-/* Usually returns `good`, and otherwise a random text. */
+/* Usually returns `good`, but sometimes a random text. */
 static const char *draw_text(const char *good) {
   static const char *const texts[] = {NULL, "", "a", "\xff", "a/+", "#", "$share", "\x01",
                                       "/dev/null"};
@@ -79,7 +79,7 @@ static const char *draw_text(const char *good) {
   return which < sizeof texts / sizeof *texts ? texts[which] : good;
 }
 
-/* Usually returns 0, which stands for the default, and otherwise a random number. */
+/* Usually returns 0, which stands for the default, but sometimes a random number. */
 static uint32_t draw_number(void) {
   static const uint32_t numbers[] = {1, 2, 4, 5, 255, 65535, 65536, 1u << 24, 1u << 28, UINT32_MAX};
   uint32_t which = draw(60);

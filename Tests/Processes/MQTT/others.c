@@ -343,7 +343,7 @@ static void expect_refused_name(const char *answer, size_t size, const char *rea
 TEST(refused_names_are_told) {
   expect_refused_name(BYTES("\x90\x04\0\0\0\x87"), "weather: Not authorized", 0x87);
 }
-/* The broker sends two answers to a subscription to one name. */
+/* The broker acknowledges a subscription to a single name with two results. */
 TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }

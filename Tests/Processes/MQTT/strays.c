@@ -8,8 +8,8 @@
 #define COLLECTOR(...) \
   &OPTIONS(.qos = 1, .client_id = "collector", .session_expiry_s = 60, __VA_ARGS__)
 
-/* Imitates an earlier process that observed `n` and answered questions about `q`. After its end,
- * publishes `count` numbers and asks a question, which the broker stores. */
+/* Imitates an earlier process that observed `n` and answered questions about `q`. After that
+ * process has ended, publishes `count` numbers and a question, which the broker stores. */
 static void collect(broker *b, peer *here, int count) {
   peer earlier;
   int calls = 0;

@@ -9,7 +9,7 @@
 #define TRANSPORT_CODE(NAME) MULTICAST_NATS_##NAME
 #include "../Transports/Harness/names.h"
 
-/* The coding of names in the library's sources. */
+/* The library's internal encoding of names as subjects. */
 #define transport_coding subject_coding
 
 #define TRANSPORT_FLAGS 0x3u /* all existing flags */

@@ -19,7 +19,7 @@ static int refuses(const char *what) {
 
 // Refuses memory that is shared with other processes.
 void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
-  // The program multicast-trace itself does not have this variable.
+  // Only the traced program has MULTICAST_TRACE, so the mappings of multicast-trace succeed.
   if ((flags & MAP_SHARED) != 0 && getenv("MULTICAST_TRACE") != NULL && refuses("mmap")) {
     errno = ENOMEM;
     return MAP_FAILED;
@@ -28,7 +28,7 @@ void *mmap(void *address, size_t size, int protection, int flags, int file, off_
   return (void *)block; // NOLINT
 }
 
-// Refuses space on the disk, and other system calls.
+// Refuses system calls. A refused write fails as if the disk were full.
 long syscall(long number, ...) {
   static long (*real)(long, ...);
   long argument[6];

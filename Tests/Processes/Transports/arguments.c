@@ -157,7 +157,7 @@ TEST(names_and_payloads_that_are_none_are_refused) {
   CHECK_ERROR(peer_publish(&p, "n", 1, "x", 1001), LIMIT);
   CHECK_EQ(peer_stats(&p).published, 0);
   CHECK_EQ(peer_stats(&p).names, 0);
-  /* There is no subscription to this name. */
+  /* This name has no subscription, so unsubscribing must have no effect. */
   p.transport.unsubscribe(p.transport.context, "other");
   long_text[255] = '\0';
   CHECK_OK(peer_publish(&p, long_text, UINT32_MAX, NULL, 0));

@@ -29,7 +29,7 @@ TEST(each_that_answers_is_asked_once_and_has_no_name) {
     CHECK_TEXT(t.each[i].peer, "");
   }
   CHECK_EQ(TRANSPORT_LATE(peer_stats(&here)), 0);
-  /* A question may lack a payload, and may end with the first answer. A second answer arrives too
+  /* This question has no payload, and ends with the first answer. A second answer arrives too
    * late. */
   t.enough = 1;
   CHECK_OK(ask(&here, &t, "q", NULL, MULTICAST_FOREVER));
@@ -370,7 +370,7 @@ TEST(flush_does_not_wait_for_a_question_that_nobody_waits_for) {
   gate_open(&busy);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));
   CHECK_EQ(peer_stats(&here).dropped, 1);
-  /* A question has the same result if a publication is sent before it. */
+  /* The flush also succeeds if a publication precedes the question in the outbox. */
   CHECK_OK(peer_publish(&here, "n", 1, NULL, 0));
   ask(&here, &t, "q", "", 0);
   CHECK_OK(transport_flush(&here.transport, ten_seconds));

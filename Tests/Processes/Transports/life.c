@@ -325,8 +325,8 @@ TEST_OF_BROKER(released_inside_of_changed, NULL) {
   broker_end(b, SIGTERM);
   transport_options options = peer_options(&p, b->port);
   options.changed = release_inside;
-  /* Stop the broker during connect, so that `changed` is first called when connect has returned the
-   * transport. */
+  /* Stop the broker during connect, so that `changed` is first called after connect has returned
+   * the transport. */
   broker_start_again(b);
   CHECK_EQ(kill(b->process, SIGSTOP), 0);
   CHECK_OK(transport_connect(&options, &p.transport));
@@ -504,8 +504,8 @@ typedef struct forker {
   bool detaches;
 } forker;
 
-/* Ends the child with _exit(), because the child does not free the memory of the transport, which
- * sanitizers would report as a leak in exit(). */
+/* Ends the child with _exit(), because exit() would make sanitizers report the transport's memory,
+ * which the child does not free, as a leak. */
 static void leave(void) { _exit(0); }
 
 FUNCTION(fork_inside, forker *f) {

@@ -384,8 +384,8 @@ TEST_OF_BROKER(child_of_a_fork_does_not_answer_what_its_queue_has, NULL) {
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
-/* Ends the child with _exit(), because the child does not free the memory of the transport, which
- * sanitizers would report as a leak in exit(). */
+/* Ends the child with _exit(), because exit() would make sanitizers report the transport's memory,
+ * which the child does not free, as a leak. */
 static void leave(void) { _exit(0); }
 
 /* An answering function that forks on the transport's thread. The child returns from the

@@ -1,5 +1,5 @@
-# Tests of libmulticast-local, libmulticast-mqtt and libmulticast-nats. The tests of the last two
-# start their own brokers.
+# Tests of libmulticast-local, libmulticast-mqtt and libmulticast-nats. The tests of
+# libmulticast-mqtt and libmulticast-nats start their own brokers.
 
 set(local_packages)
 set(mqtt_packages libmosquitto-dev mosquitto mosquitto-clients)

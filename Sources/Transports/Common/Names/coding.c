@@ -14,7 +14,7 @@ bool coding_is_plain(const coding *how, unsigned char byte) {
   return byte >= 0x20 && (how->special >> byte & 1) == 0;
 }
 
-/* Writes "PREFIX/MARKNAME/" without a NUL. */
+/* Writes the prefix, a separator, the mark, the encoded name and a separator, without a NUL. */
 static size_t write_name(const coding *how, char *address, const char *prefix, const char *name) {
   size_t size = name_size(name), at = 0, i;
   if (size == 0) return 0;
@@ -62,7 +62,7 @@ static unsigned char read_escape(const coding *how, const char *digits) {
   unsigned char byte;
   if (low == NULL) return 0;
   byte = (unsigned char)((high - hexadecimal) * 16 + (low - hexadecimal));
-  /* It is an error to escape a byte that needs no escape, because a name must have only one
+  /* Bytes that need no escape must not be escaped, because a name must have only one
    * address. */
   return coding_is_plain(how, byte) ? 0 : byte;
 }

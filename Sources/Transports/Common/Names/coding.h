@@ -17,7 +17,7 @@ enum {
   ADDRESS_MAX_SIZE = PREFIX_MAX_SIZE + 1 + 2 + 3 * NAME_MAX_SIZE + 1 + 10 + 1
 };
 
-/* The bit that represents a byte below 64 in `special`. */
+/* The bit in `special` that stands for a byte below 64. */
 #define CODING_BIT(byte) ((uint64_t)1 << (byte))
 
 typedef struct coding {
@@ -35,7 +35,7 @@ size_t name_size(const char *name);
 /* Returns whether a byte of a name is written unescaped. */
 bool coding_is_plain(const coding *how, unsigned char byte);
 
-/* Write the address of one event of a name, or the address that matches all events, with a NUL.
+/* Write the address of one event of a name, or the pattern that matches all its events, with a NUL.
  * `address` must have room for ADDRESS_MAX_SIZE bytes. Return the size of the address without the
  * NUL, or 0 if the name is not valid. */
 size_t coding_write(const coding *how, char *address, const char *prefix, const char *name,
@@ -43,7 +43,7 @@ size_t coding_write(const coding *how, char *address, const char *prefix, const 
 size_t coding_write_all(const coding *how, char *address, const char *prefix, const char *name);
 
 /* Decodes an address. `name` must have room for NAME_MAX_SIZE + 1 bytes. Returns the size of the
- * name, or 0 if the address is not one that coding_write() would write. */
+ * name, or 0 if coding_write() would never write this address. */
 size_t coding_read(const coding *how, const char *address, const char *prefix, char *name,
                    uint32_t *event);
 

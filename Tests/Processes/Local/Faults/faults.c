@@ -76,9 +76,9 @@ TEST_OF_BROKER(kept_value_without_memory_for_its_copy_is_left_out, NULL) {
 
 /* ---- On the transport's thread --------------------------------------------------------------- */
 
-/* Repeatedly lets a transport join a group. The first request of the given kind is refused the
- * first time, the second request the second time, and so on. The first attempt to join may fail,
- * but the next attempt must succeed and the transport must work. */
+/* Repeatedly lets a transport join a group. In the Nth round, the Nth request of the given kind is
+ * refused. The first attempt to join may then fail, but the next attempt must succeed and the
+ * transport must work. */
 static void expect_to_go_on_without(int kind, int most) {
   bool was_made = true;
   int granted;

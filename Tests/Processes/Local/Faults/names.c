@@ -5,8 +5,8 @@
 
 #include "../../Transports/Faults/faults.h"
 
-/* Waits until the library holds at most `count` memory blocks, because the transports' threads may
- * free some blocks later. Then expects exactly `count` blocks. */
+/* Expects that the library holds exactly `count` memory blocks. First waits until it holds no more
+ * than that, because the transports' threads may free some blocks late. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);

@@ -11,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* All bytes of a payload are equal, and are larger than the bytes of the previous payload. */
+/* All bytes of a payload have the same value, which is larger than in the previous payload. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);
@@ -65,8 +65,8 @@ static void overwrite_all(void) {
   while (next < MANY) publish_next(SMALL);
 }
 
-/* The publisher overwrites all entries just before the reader copies a part of an entry, or when
- * the reader has copied half of that part. */
+/* The publisher overwrites all entries just before the reader copies an entry's header, name or
+ * payload, or when the reader has copied half of it. */
 TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   static const size_t sizes[] = {32 /* an entry's header */, sizeof name - 1, SMALL};
   requests_are_of_the_test();

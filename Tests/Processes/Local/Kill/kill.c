@@ -131,8 +131,8 @@ static bool is_settled(void) {
 /* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether each killed process of this place has been reported as ended to all processes
- * that had met it. */
+/* Returns whether all processes that had met a killed process of this place have been told of its
+ * end. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
@@ -271,7 +271,7 @@ static void expect_nothing_left(void) {
 
 static uint32_t random_below(uint32_t bound) { return (uint32_t)random() % bound; }
 
-/* Kills several processes of a place one after the other while another process is stopped. The
+/* Kills several successive processes of a place while a process of another place is stopped. The
  * stopped process meets some of the killed processes only after they have ended. */
 static void kill_while_one_is_stopped(int p) {
   const int stopped = (p + 1 + (int)random_below(PLACES - 1)) % PLACES;
@@ -344,8 +344,8 @@ static int signal_of(int status) {
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;
 }
 
-/* Starts a traced process, and kills it at the stop that follows `stop` earlier stops. Returns
- * false if the process ends before that stop. */
+/* Starts a traced process, and kills it at the system-call stop with the number `stop`, counted
+ * from 0. Returns false if the process ends before that stop. */
 static bool kill_at_stop(int p, int stop) {
   alarm(PATIENCE_S);
   const pid_t process = begin_traced(p, LEAVE_SOON);

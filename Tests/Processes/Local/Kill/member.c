@@ -80,16 +80,16 @@ typedef struct account {
 } account;
 static account accounts[PLACES][LIVES_KEPT];
 
-/* The publishers that existed when this process had flushed, and the number of publications that
- * each of them had begun. All publications that began later must arrive. */
+/* For each place: the publisher that existed when this process's flush returned, and the number of
+ * publications that this publisher had begun. All publications that began later must arrive. */
 static uint32_t life_then[PLACES];
 static uint64_t begun_then[PLACES];
 
 static account *account_of(int p, uint32_t number) { return &accounts[p][number % LIVES_KEPT]; }
 
-/* Called for each number that arrives at the subscriber SLOW. If the number is the first one of the
- * publisher DROPS, does not return before that publisher is killed. While this process does not
- * read, the publisher's ring fills up, so the publisher is killed while it drops an entry. */
+/* Called for each number. When the subscriber SLOW receives the first number of the publisher
+ * DROPS, waits until that publisher has been killed. While SLOW waits, it does not read, so the
+ * publisher's ring fills up, and the publisher is killed while it drops an entry. */
 static void wait_for_kill(const numbered *n) {
   const place *one = &the_world->places[DROPS];
   if (here != SLOW || n->place != DROPS || n->number > 0 || LOAD(one->number) != n->life ||
@@ -168,9 +168,9 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* Called when a publisher has ended. Expects that each notification for which the publisher's
- * `publish` had returned has arrived. The last notification may have arrived although its `publish`
- * had not returned. */
+/* Called when a publisher has ended. If the publisher's `publish` had returned for a notification,
+ * the notification must have arrived. The publisher's last notification may have arrived even if
+ * its `publish` had not returned. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);
@@ -194,8 +194,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Stores the number of the newest process that has occupied a place. If several of these processes
- * end within a short time, their ends may be reported in any order. */
+/* Stores the number of a process in its place unless a higher number is stored, because the ends of
+ * several processes of one place may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }

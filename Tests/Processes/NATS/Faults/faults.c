@@ -158,8 +158,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   end_transport(&p, before);
 }
 
-/* If a PING cannot be sent, the transport tries again later. Until then, the server must not be
- * treated like a server that does not answer. */
+/* If a PING cannot be sent, the transport tries again later. Until then, the transport must not
+ * conclude that the server does not answer. */
 TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -259,7 +259,7 @@ TEST(flush_that_libnats_refuses_asks_again) {
   expect_flush(QUESTION, 3, OF_A_TRANSPORT);
 }
 
-/* If there is no memory at all, the flush ends when its time is over. */
+/* If there is no memory at all, the flush ends when its timeout expires. */
 TEST_OF_BROKER(flush_without_memory_ends, NULL) {
   SCOPED peer p;
   requests_are_of_the_test();

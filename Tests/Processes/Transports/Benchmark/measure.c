@@ -19,8 +19,8 @@ enum { SECONDS_MAX = 60 };
 
 /* ---- The two processes ----------------------------------------------------------------------- */
 
-/* The other process checks that each message arrives once and in order. When `answer_every` more
- * messages have arrived, it answers with the total number of messages that have arrived. */
+/* The other process checks that each message arrives once and in order. After every `answer_every`
+ * messages, it answers with the total number of messages that have arrived. */
 static int received_there, answer_every;
 
 static void answer(client *c, const void *payload, size_t size) {

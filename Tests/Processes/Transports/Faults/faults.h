@@ -8,8 +8,8 @@
 
 /* ---- Defined in the folder Faults of each library -------------------------------------------- */
 
-/* Returns options in which all strings are set, with files in the folder of a broker, and the
- * address of a port on which nobody listens. */
+/* Returns options in which all strings are set. The files are in the broker's folder, and nobody
+ * listens on the port of the address. */
 transport_options all_options(peer *p, const broker *b);
 
 /* Returns options of a peer that loses no message while its connections last, and that makes as
@@ -41,10 +41,10 @@ void expect_no_connection(int refused);
  * refused. */
 void expect_no_start(int kind);
 
-/* go_on() makes two peers publish to each other until both have received messages. The function
- * refuses `refused` requests of the transports' threads after the first `granted` requests, returns
- * the sum of both peers' statistics and reports, and sets `*was_made` to whether a request was
- * refused. */
+/* go_on() makes two peers publish to each other until both have received messages. It grants the
+ * first `granted` requests of the transports' threads, and refuses the next `refused` requests.
+ * Returns the sum of both peers' statistics and reports, and stores in `*was_made` whether a
+ * request was refused. */
 typedef struct outcome {
   uint64_t lost, dropped;
   int connections_lost;

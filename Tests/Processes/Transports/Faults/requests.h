@@ -56,7 +56,7 @@ bool refusal_was_of_memory(void);
 /* The maximum number of transports in these tests. */
 #define TRANSPORTS_MAX 24
 
-/* Return how many blocks of memory, or objects of the client library, the library holds. */
+/* Return the number of memory blocks, or of client library objects, that the library holds. */
 int held_blocks(void);
 int held_objects(void);
 

@@ -24,7 +24,7 @@ typedef struct told {
 bool note_told(void *context, multicast_status status, int32_t pid, const char *peer,
                const void *payload, size_t size);
 
-/* Asks a question with event 7, whose payload is a text. */
+/* Asks a question with the event 7 and the payload `text`. */
 multicast_status ask(const peer *p, told *t, const char *name, const char *text,
                      uint64_t timeout_ns);
 

@@ -76,8 +76,8 @@ void expect_refusal_of(peer *p, int port, const transport_options *more, const c
 /* Expects that connecting returns `expected`, and that no resources of a transport remain. */
 void expect_invalid(const transport_options *options, peer *p, multicast_status expected);
 
-/* Registers an observer and subscribes to its name, like a broadcaster to which the transport is
- * attached. */
+/* Registers an observer and subscribes to its name, as the broadcaster would if the transport were
+ * attached to it. */
 void peer_observe(peer *p, const char *name, multicast_delegate observer);
 
 multicast_status peer_publish(peer *p, const char *name, uint32_t event, const void *payload,

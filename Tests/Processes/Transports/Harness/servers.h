@@ -18,8 +18,8 @@ typedef struct server {
   pthread_t thread;
 } server;
 
-/* Listens on a port, and starts a thread that runs `serve`. The function accepts connections until
- * the server is ended. */
+/* Listens on a port, and starts a thread that runs `serve`. `serve` must accept connections until
+ * server_end() is called. */
 void server_start(server *s, void *(*serve)(void *));
 void server_end(server *s);
 
