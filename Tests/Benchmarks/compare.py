@@ -88,7 +88,7 @@ def run(*command):
 
 
 def library(named, build):
-    """Returns the path of a shared library, which is built if an archive or a commit is named."""
+    """Returns the path of a shared library. If `named` is an archive or a commit, builds it."""
     file = Path(named)
     if not file.is_file():
         commit = machine.first_line("git", "-C", ROOT, "rev-parse", "--verify", "--quiet",
@@ -160,7 +160,7 @@ def compared(program, libraries, arguments):
         for index, measure in measures.items():
             if measure.unit == "bytes" and samples[measure]:
                 continue  # this figure is the same in each process
-            # Take turns in which library is loaded first.
+            # Alternate the order in which the libraries are loaded.
             order = (0, 1) if number % 2 == 0 else (1, 0)
             printed = run(program, index, arguments.seconds / rounds, *(libraries[i] for i in order))
             figures = [float(word) for word in printed.split()]

@@ -49,7 +49,7 @@ def is_ours(contender):
 
 
 def position(contender):
-    """Returns a sort key. libmulticast comes first, with its variants in the order of their names'
-    lengths."""
+    """Returns a sort key. libmulticast comes first, and its variants are sorted by the length of
+    their names."""
     return (not is_ours(contender), len(contender) * is_ours(contender),
             STYLES.index(style(contender)), contender)

@@ -21,7 +21,7 @@ PEERS = {
     "Google Benchmark": ("libbenchmark-dev", "benchmark"),
 }
 
-# Header-only peers, with the CMake variables that contain the directory in which each was found.
+# Header-only peers, each with the CMake variable for the directory in which the peer was found.
 CHECKOUTS = {
     "eventpp": "EVENTPP_DIRECTORY",
     "sigslot": "SIGSLOT_DIRECTORY",

@@ -157,7 +157,7 @@ COLUMNS = {
     "mutex": ["mutex, std::function", "mutex, condition, std::deque"],
 }
 
-# Each row has a text, the key of its measure, and the parameter.
+# Each row consists of a text, the key of its measure, and a value of the measure's parameter.
 HEADLINE = [
     ("invoke 16 delegates", "invoke", 16),
     ("2 threads invoke the same 16", "invoke one multicast from threads, items_per_second", 2),

@@ -48,7 +48,7 @@ def draw_plot(results, path, measures):
 
 
 def shown(found, at):
-    """Returns the points of a measure that its plot shows."""
+    """Returns the points that the plot shows: all, or only those at the parameter `at`."""
     if at is None:
         return found
     return {contender: {at: points[at]} for contender, points in found.items() if at in points}
@@ -121,7 +121,7 @@ def draw_lines(panel, measure, found, names):
 
 
 def step(xs):
-    """Returns the distance between points that have a marker or a number on the axis."""
+    """Returns n if every nth point has a marker, and a number on the axis."""
     return 1 + (len(xs) - 1) // MOST_MARKERS
 
 

@@ -29,7 +29,7 @@ static double now(void) {
 
 enum { MOST = 1000000, MOST_THREADS = 4 };
 
-// A build of the library, and the objects that one of the table's rows has created with it.
+// One build of the library, and the objects that the current row of the table has created with it.
 typedef struct {
 #define X(verb) __typeof__(multicast_##verb) *verb;
   EACH_FUNCTION(X)
@@ -59,7 +59,7 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// The function that delegates call when several threads share them. See work.h.
+// The function of delegates that several threads share. It only reads the counter; see work.h.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -96,7 +96,7 @@ static void fill_queue(library *l) {
 }
 
 // ---- On one thread -----------------------------------------------------------------------------
-// Each function is a slice, which repeats an operation `times` times and returns the nanoseconds
+// Each function measures a slice: it repeats an operation `times` times and returns the nanoseconds
 // per repetition.
 
 static double invoke(library *l, size_t times) {
@@ -212,7 +212,7 @@ static double invoke_while_changed(library *l, size_t times) {
   uint64_t meanwhile;
   return beside(l, add_remove_once, times, invoke, &meanwhile);
 }
-// Counts the invocations that both threads make.
+// Returns the time per invocation, counting the invocations of both threads.
 static double invoke_together(library *l, size_t times) {
   uint64_t meanwhile;
   const double time = beside(l, invoke_once, times, invoke, &meanwhile);
@@ -369,7 +369,7 @@ static void measure(const struct row *row, library *libraries, double seconds) {
   const double end = now() + seconds * 1e9;
   do {
     for (size_t i = 0; i < subjects; i++) {
-      // Take turns in which subject comes first.
+      // Alternate the order of the subjects.
       const size_t subject = count % 2 == 0 ? i : subjects - 1 - i;
       slices[subject][count] = timed(row, libraries, subject, times);
     }

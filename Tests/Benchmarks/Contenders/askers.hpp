@@ -1,7 +1,7 @@
-/// The contenders that ask another thread, except those whose headers were not found.
+/// The contenders that ask another thread a question, except those whose headers were not found.
 ///
-/// An asker is a class with its own thread. A single other thread calls `ask`, which makes the
-/// asker's thread call `answer`, and returns the result.
+/// An asker is a class with its own thread. Only one other thread calls `ask`, which makes the
+/// asker's thread call `answer` and returns the result.
 #pragma once
 
 #include "libmulticast_asker.hpp"

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-// CMakeLists.txt gives these names to the static library's functions.
+// CMakeLists.txt adds the prefix "static_" to the static library's functions.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(add_many) X(remove) X(remove_all) X(contains) X(invoke)        \
   X(token_remove) X(token_remove_nowait) X(token_pause) X(token_resume) X(token_is_valid)      \

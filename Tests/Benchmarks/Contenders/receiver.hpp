@@ -44,9 +44,9 @@ class receiver {
     if (++calls == expected) finished.set_value();
   }
 
-  /// Called by a producer before each batch, so that the producer does not get further ahead than
-  /// its share. There is room for two batches, so that one is sent while the other is being
-  /// received. Each batch costs one semaphore operation on each side.
+  /// Called by a producer before each batch. Waits until there is room, so that no producer gets
+  /// too far ahead. There is room for two batches, so that one can be sent while the other is being
+  /// received. Each batch costs the producer and the receiver one semaphore operation each.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }

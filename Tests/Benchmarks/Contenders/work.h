@@ -8,8 +8,8 @@ extern "C" {
 #endif
 
 /// Counts the call. Each delegate's context is its own counter. If threads share delegates
-/// (WORK_READS), the counter is only read. Otherwise, the benchmark would measure how the counter's
-/// cache line moves between the threads.
+/// (WORK_READS), the counter is only read, because the benchmark would otherwise measure how the
+/// counter's cache line moves between the threads.
 static inline void work(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
 #ifdef WORK_READS
@@ -20,7 +20,7 @@ static inline void work(void *context, uint32_t event, const void *payload, size
 #endif
 }
 
-/// `work` as a delegate's function, in the executable and in another shared library.
+/// Delegate functions that call `work`, one in the executable and one in a separate shared library.
 void work_in_executable(void *context, uint32_t event, const void *payload, size_t size);
 void work_in_library(void *context, uint32_t event, const void *payload, size_t size);
 

@@ -65,7 +65,7 @@ static bool call_visited(void *context, const multicast_delegate *delegate) {
   return true;
 }
 static void visit(void) { multicast_visit(target, call_visited, NULL); }
-// Creates a multicast like those that MulticastSwift uses for weak delegates.
+// Creates a multicast with the options that MulticastSwift uses for weak delegates.
 static void make_weak(void) {
   multicast_create_options options = MULTICAST_CREATE_OPTIONS_INIT;
   options.flags = MULTICAST_VISIT_ONLY;
@@ -75,7 +75,7 @@ static void make_weak(void) {
   CHECK(multicast_add(target, delegates[0], NULL, NULL) == MULTICAST_OK);
   CHECK(multicast_visit(target, call_visited, NULL) == 1);
 }
-// Creates a multicast that is searched until it has an index.
+// Creates a multicast and searches it so often that the library builds an index.
 static void make_searched(void) {
   make_full();
   for (size_t i = 0; i < MOST; i++) CHECK(multicast_contains(target, delegates[MOST - 1]));
@@ -210,8 +210,8 @@ static const struct expression {
      destroy, 16},
     {"multicast_invoke, each of 16 delegates, a watch notified", 16, make_notified, invoke, destroy,
      16},
-    // This row precedes the removals, to show that removals do not take longer once a multicast
-    // with locked delegates has existed.
+    // This row comes before the removals, to check that a multicast with locked delegates does not
+    // make later removals slower.
     {"multicast_visit, 1 delegate that is locked", 1, make_weak, visit, destroy, 1},
     {"multicast_add, 1000 to an empty one", MOST, make_empty, add, destroy, 0},
     {"multicast_token_remove, 1000 until it is empty", MOST, make_full, token_remove, destroy, 0},
@@ -263,8 +263,8 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// Returns whether this process has registered for the barrier. The kernel refuses the call unless
-// the process has done so.
+// Returns whether this process has registered for the expedited barrier, by trying to execute it.
+// The kernel refuses the barrier to a process that has not registered.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -274,8 +274,8 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library registers for the barrier when it is first used. If registering fails, it uses
-  // fence instructions instead.
+  // The library registers for the barrier when it is first used. If registration fails, the
+  // library uses fence instructions, for which the bounds do not hold.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

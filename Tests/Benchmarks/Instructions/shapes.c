@@ -104,7 +104,7 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// All of these threads exist at the same time, so each of them has its own record.
+// A thread that invokes and then stays alive, so that all of these threads need separate records.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -168,7 +168,7 @@ static void remove_context(size_t size) {
   CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
 }
 static void remove_at(size_t size) {
-  // After a removal, finding an index requires counting the remaining delegates.
+  // After a removal, the library has to count delegates to find the one at an index.
   CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
   CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
 }
@@ -211,7 +211,7 @@ static void enumerate(size_t size) {
   CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
 }
 
-// Creates a multicast that has recorded as many invocations as it replays.
+// Creates a multicast that replays `size` invocations and has already recorded as many.
 static void make_replaying(size_t size) {
   multicast_create_options options = multicast_create_options_default();
   options.replay = (uint32_t)size;
@@ -324,7 +324,7 @@ static void destroy_older(size_t size) {
   multicast_lifetime_end(lifetime);
   destroy(size);
 }
-// The older list does not contain the paused delegate.
+// Pauses a delegate that the older list does not contain.
 static void pause_new(size_t size) {
   CHECK(multicast_token_pause(added_before) == MULTICAST_OK);
 }
@@ -332,7 +332,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// Creates `size` threads inside invocations, each reading a different list.
+// Starts `size` threads, each of which is inside an invocation and is reading a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -355,7 +355,7 @@ static void destroy_lists(size_t size) {
 static void pause_64(size_t size) {
   pause_all(64);
 }
-// This thread already has a record, so its invocation finds the retired lists when it ends.
+// Adds a delegate, which replaces the list, so the library checks whether retired lists are in use.
 static void replace(size_t size) { add_before(size); }
 
 // ---- Threads that have ended, and threads inside calls ------------------------------------------
@@ -408,8 +408,8 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// Counting continues in the child while this process waits for it. Until fork() returns, callgrind
-// counts both processes.
+// Lets a child process continue, including the counting, while this process waits for it. Until
+// fork() returns, callgrind counts the instructions of both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
 }
@@ -576,7 +576,7 @@ static void consume_all(size_t size) {
   }
   join(size);
 }
-// A delegate that removes itself. Its removal wakes no producer.
+// A delegate that removes itself. It has no queue, so its removal wakes no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }

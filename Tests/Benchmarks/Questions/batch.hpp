@@ -36,7 +36,7 @@ template <class Contender> struct batch {
     });
   }
 
-  /// Invokes each contender on this thread only, as most programs do.
+  /// Invokes each contender once. As in most programs, only one thread ever invokes it.
   void invoke() {
     for (auto &contender : contenders) contender.invoke(1, nullptr, 0);
   }

@@ -23,7 +23,7 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Calls a function repeatedly, with one element at a time.
+/// Measures a function. Each iteration passes it the next element, starting over after the last.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {

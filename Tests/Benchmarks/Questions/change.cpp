@@ -39,7 +39,7 @@ static std::chrono::duration<double> timed(benchmark::State &state, Function fun
 }
 
 // ---- By the number of delegates -----------------------------------------------------------------
-// An iteration is one delegate. These functions return false if the time limit is exceeded.
+// An iteration handles one delegate. These functions return false if the time limit is exceeded.
 
 template <class Contender> static bool add(benchmark::State &state, size_t count) {
   bool done = true;
@@ -110,7 +110,7 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   return true;
 }
 
-/// Calls the function for at most one in ten delegates, so that their number stays close to
+/// Calls the function for at most one in ten delegates, so that the total stays close to
 /// `count`. The chosen delegates are evenly spaced and in random order, because a small number of
 /// random choices would give random results.
 template <class Contender, class Function>
@@ -202,8 +202,8 @@ static void add_and_remove(benchmark::State &state) {
 // ---- While another thread invokes ---------------------------------------------------------------
 // A removal from libmulticast or liburcu waits until no call to the delegate is running. With the
 // other contenders, waiting is the program's responsibility. Before the clock starts, each
-// measurement makes sure that the other thread is running. Otherwise, a memory barrier, for
-// instance, would cost little.
+// measurement makes sure that the other thread is running, because a memory barrier, for instance,
+// costs little while no other thread is running.
 
 static constexpr size_t invoked = 100;
 static constexpr size_t at_a_time = 10;
@@ -270,7 +270,7 @@ static void change_and_invoke(benchmark::State &state, size_t invocations) {
   }
 }
 
-/// In this function and the next one, an iteration stands for one delegate.
+/// In this function and the next one, each removed delegate counts as one iteration.
 template <class Contender> static void remove_all_invoked(benchmark::State &state) {
   filled_and_invoked<Contender> full;
   while (state.KeepRunningBatch(invoked)) {

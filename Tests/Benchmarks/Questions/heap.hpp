@@ -1,8 +1,8 @@
 /// Counts the memory that the program and its libraries allocate with malloc. Include this header
 /// in only one source file of a program, because it defines malloc.
 ///
-/// The count is the sum of malloc_usable_size() of all blocks, which is the requested size, rounded
-/// up, without the 8 bytes that malloc adds to each block.
+/// The count is the sum of malloc_usable_size() over all blocks. For each block, this is the
+/// requested size, rounded up, without the 8 bytes that malloc adds.
 #pragma once
 
 #include <cerrno>

@@ -111,7 +111,7 @@ template <class Contender> static void bytes(benchmark::State &state, size_t eac
     state.counters[prefix + "empty"] = empty;
     if (each > 0)
       state.counters[prefix + "each"] = (double(some.*held) - empty * double(total / each)) / total;
-    // This is divided by the number of delegates or, if there are none, by the number of signals.
+    // `total` is the number of delegates or, if there are none, the number of signals.
     state.counters[prefix + "stay"] = double(some.*stay) / total;
   };
   tell("", &figures::held, &figures::stay);

@@ -3,11 +3,11 @@
 // Each iteration starts a process in which only libc is loaded, and which opens the library as a
 // plugin would. The file is in the page cache. These counters are the figures:
 //
-//   ns           the median of dlopen(RTLD_NOW)
-//   resident_kb  the resident memory that this adds, shared with other processes or not
-//   private_kb   the private part of this memory, that is, pages that were written to
-//   size_kb      the size of the file, stripped
-//   needs        how many other libraries are loaded with it, not counting libc and the loader
+//   ns           the median time of dlopen(RTLD_NOW)
+//   resident_kb  the resident memory that dlopen() adds, whether shared or private
+//   private_kb   the private part of this memory, which is the pages that have been written to
+//   size_kb      the size of the stripped file
+//   needs        the number of other libraries loaded with it, without libc and the loader
 //
 // The label names the library's direct dependencies. The iteration time is meaningless.
 
@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // This stands for header-only peers such as Boost.Signals2, which need libstdc++.
+    // Represents header-only peers such as Boost.Signals2, which need libstdc++.
     {"libstdc++", "libstdc++.so.6"},
 };
 

@@ -15,7 +15,7 @@
 
 #include "work.h"
 
-/// Registers `measure/contender/parameter`. The parts may contain commas and blanks, but no
+/// Registers `measure/contender/parameter`. The parts may contain commas and spaces, but no
 /// slashes.
 template <class... Rest>
 auto *add_benchmark(const std::string &measure, const std::string &contender, int64_t parameter,
@@ -37,7 +37,7 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // If each add copies all delegates, adding them one at a time takes hours.
+    // For contenders that copy all delegates in each add, adding them one at a time takes hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {

@@ -1,5 +1,5 @@
-// Do invoking threads slow each other down, and does a thread that adds and removes slow down a
-// thread that invokes?
+// Do threads that invoke slow each other down, and does a thread that adds and removes delegates
+// slow down a thread that invokes them?
 //
 // This program is compiled with WORK_READS (see work.h), because with delegates that write, cache
 // lines would move between the threads regardless of the library.

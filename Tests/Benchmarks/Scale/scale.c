@@ -76,7 +76,7 @@ static void *invoke(void *unused) {
   return unused;
 }
 
-// All of these threads exist at the same time.
+// Starts threads that invoke and then stay alive, so that all of them exist at the same time.
 static void begin_threads(size_t count) {
   for (size_t i = 0; i < count; i++) threads[i] = start(invoke_and_wait, NULL);
   for (size_t i = 0; i < count; i++) wait_for(&has_begun);
@@ -215,7 +215,7 @@ static double produce_blocked(size_t count) {
   return (double)calls / time / 1000;
 }
 
-// Does the same work as the measure of blocked producers, but with a ring, a mutex and two
+// The functions below do the same work as produce_blocked(), but with a ring, a mutex and two
 // condition variables instead of a queue.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t has_room = PTHREAD_COND_INITIALIZER, has_calls = PTHREAD_COND_INITIALIZER;

@@ -13,7 +13,7 @@
 
 namespace exit_tests {
 
-// Runs a body in a child process, which must end with exit(0) within 20 s.
+// Runs a body in a child process, which must end with exit(0) within 20 seconds.
 template <typename Body>
 void ends(Body body) {
   int status = 0;

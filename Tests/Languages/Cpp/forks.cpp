@@ -1,4 +1,4 @@
-// Tests fork(). The child process can immediately use the data that the header keeps per process.
+// Tests fork(): the child must be able to use the header's per-process data immediately.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -27,7 +27,7 @@ TEST_CASE("a queue runs while a condition holds") {
   CHECK(q.run_while([] { return true; }) == 4);
   CHECK(called == 6);
   // This thread runs the queue. If a call on this thread waits for another call in the queue,
-  // nobody else can make the other call, so the waiting call makes it.
+  // no other thread can make the other call, so the waiting call makes it.
   q.post([&] { called = q.post_and_wait([] { return 100; }); });
   CHECK(q.run_while([] { return true; }) >= 1);
   CHECK(called == 100);

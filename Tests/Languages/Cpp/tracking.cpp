@@ -4,7 +4,7 @@
 
 #include "test.hpp"
 
-// Counts the objects that this thread allocates, in all files of the program.
+// Counts this thread's calls to operator new, in all files of the program.
 static thread_local size_t allocations = 0;
 
 void *operator new(size_t size, const std::nothrow_t &) noexcept {

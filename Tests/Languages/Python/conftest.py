@@ -63,5 +63,5 @@ def gate(start):  # depends on `start`, so that the gate is opened before the te
 
 @pytest.fixture(params=[False, True], ids=["private", "shared"])
 def shared(request):
-    """Whether C code may know the handle. The same rules apply in both cases."""
+    """Whether C code may know the handle. A test must pass in both cases."""
     return request.param

@@ -1,4 +1,4 @@
-"""Tests reentry, replays, reports of listeners, pauses, recursion and greenlets."""
+"""Tests reentry, replays, listener reports, pauses, recursion and greenlets."""
 
 import sys
 import threading

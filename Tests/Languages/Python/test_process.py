@@ -172,7 +172,7 @@ time.sleep(0.05)
 def test_threads_of_c_call_python_and_outlive_the_interpreter():
     program("""
 from clib import lib
-# A thread of C: the queue's own.
+# The C library starts a thread for this queue.
 q, got, done = Queue(), [], threading.Event()
 assert lib.multicast_queue_start(q._handle) == 0
 def delegate(p):
@@ -237,7 +237,7 @@ def child():
 async def main():
     with other.attach():
         in_child(lambda: None)
-        # The loop is the parent's: the child makes its calls on another one.
+        # The loop belongs to the parent, so the child makes its calls on another loop.
         pid = os.fork()
         if pid == 0:
             threading.Thread(target=lambda: (child(), os._exit(0))).start()
@@ -300,7 +300,7 @@ other = _interpreters.create({kind!r})
 print(_interpreters.run_string(other, "import multicast").type.__name__)
 _interpreters.destroy(other)
 """
-    # Try this before the main interpreter imports the module, and afterwards.
+    # Try this before and after the main interpreter imports the module.
     program("""
 m.add(print)
 """ + refused + """

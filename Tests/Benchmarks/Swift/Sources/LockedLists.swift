@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The usual code without a library: a lock and an array, which each call copies.
+/// The usual code without a library: a lock that protects an array, which each invocation copies.
 final class LockedBoxes: Contender {
   static let name = "lock and array of weak boxes"
 

@@ -44,7 +44,7 @@ struct Question {
     return result
   }
 
-  /// Returns the maximum over all numbers of delegates.
+  /// Returns the largest number of allocations per invocation, over all numbers of delegates.
   private static func allocations(_ type: any Contender.Type) async -> Double {
     var most = 0.0
     for number in sizes { most = max(most, await allocations(type, number)) }

@@ -1,4 +1,4 @@
-// A program of another project that uses threads, queues, exceptions and removals.
+// A program in another project. It uses threads, queues, exceptions and removals.
 #include <cstdio>
 #include <stdexcept>
 #include <thread>

@@ -1,4 +1,4 @@
-// A part of the program in main.cpp that is compiled separately.
+// The second source file of the program in main.cpp.
 #include <multicast.hpp>
 
 mcast::registration add_one(mcast::signal<void(int)> &to, int &sum, mcast::queue &loop);

@@ -43,7 +43,7 @@ void add_with_object(size_t size) {
     one.remove();
   }
 }
-// Measures how long it takes to remove the first and the last callables of an object.
+// Measures the removal of an object's first and last callables.
 void remove_with_object(size_t size) {
   signal s;
   window w;

@@ -1,6 +1,6 @@
-# Runs the vcpkg port without vcpkg, so that the port can be tested. This file replaces vcpkg's
-# functions according to vcpkg's reference, for release builds only. vcpkg itself may have further
-# requirements.
+# Runs the vcpkg port without vcpkg, so that the port can be tested. This file defines
+# vcpkg's functions as vcpkg's reference describes them, but only for release builds. vcpkg itself
+# may have further requirements.
 #
 #   cmake -DPORT_FOLDER= -DVERSION= -DVCPKG_LIBRARY_LINKAGE= -DCURRENT_PACKAGES_DIR=
 #     -DCURRENT_BUILDTREES_DIR= -P vcpkg.cmake
@@ -38,7 +38,7 @@ function(vcpkg_cmake_install)
   run(${CMAKE_COMMAND} --build ${CURRENT_BUILDTREES_DIR}/build --target install)
 endfunction()
 
-# Moves the files to share/multicast, which is one level higher.
+# Moves the CMake files one level up, to share/multicast, and adapts the prefix that they compute.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "CONFIG_PATH" "")
   file(GLOB files ${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/*)

@@ -166,7 +166,7 @@ static void from_a_thread_that_ends(char *library) {
   use(&kept);
 }
 
-/* Opens a library in ordinary Swift, which needs the Swift runtime, and uses it. */
+/* Opens and uses a library that is written in ordinary Swift and needs the Swift runtime. */
 static void use_swift(const char *path) {
   void *swift = open_library(path, RTLD_NOW | RTLD_GLOBAL);
   long (*work)(long);

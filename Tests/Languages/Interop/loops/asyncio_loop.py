@@ -1,9 +1,9 @@
 """Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
 libmulticast.so.
 
-With a call, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This call works with
-every asyncio loop. With the descriptor, loop.add_reader() watches the queue's descriptor. The
-invoking thread runs no Python.
+In the first way, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This works with
+every asyncio loop. In the second way, loop.add_reader() watches the queue's descriptor, so the
+invoking thread runs no Python code.
 """
 
 import asyncio
@@ -100,8 +100,8 @@ async def receive(title, by_call):
 
     if not by_call:
         loop.remove_reader(descriptor)  # destroying the queue closes the descriptor
-    # The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-    # afterwards. The loop may then be closed, and Python may collect `wake` and `on_number`.
+    # The worker is still sending. Destroying the queue waits until a running `wake` has returned.
+    # No `wake` begins afterwards, so the loop may be closed and both callbacks may be collected.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived
 

@@ -77,8 +77,8 @@ int main(void) {
 
   g_source_destroy(source);
   g_source_unref(source);
-  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-   * afterwards. */
+  /* The worker is still sending. Destroying the queue waits until a running `wake` has returned,
+   * and no thread calls `wake` afterwards. */
   must(multicast_queue_destroy(queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   g_main_loop_unref(program.loop);

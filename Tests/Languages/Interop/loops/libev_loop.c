@@ -53,8 +53,8 @@ int main(void) {
   worker_start(&program.worker, program.queue);
   ev_run(program.loop, 0);
 
-  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-   * afterwards. */
+  /* The worker is still sending. Destroying the queue waits until a running `wake` has returned,
+   * and no thread calls `wake` afterwards. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
   /* No `wake` can run any more, so the objects that `wake` uses may be freed now. */
   ev_async_stop(program.loop, &program.async);

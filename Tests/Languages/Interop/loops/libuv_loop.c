@@ -31,11 +31,11 @@ static void on_wake(uv_async_t *async) {
   must(multicast_queue_run(program->queue, CALLS_AT_A_TIME) >= 0, "multicast_queue_run");
   if (!worker_is_done(&program->worker)) return;
 
-  /* The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-   * afterwards. */
+  /* The worker is still sending. Destroying the queue waits until a running `wake` has returned,
+   * and no thread calls `wake` afterwards. */
   must(multicast_queue_destroy(program->queue) == MULTICAST_OK, "multicast_queue_destroy");
-  /* No `wake` can run any more, so the handle may be closed now. The handle is the last one of the
-   * loop, so uv_run() returns. */
+  /* No `wake` can run any more, so the handle may be closed now. Closing the loop's last handle
+   * makes uv_run() return. */
   uv_close((uv_handle_t *)async, NULL);
 }
 

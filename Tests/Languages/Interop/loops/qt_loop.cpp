@@ -2,11 +2,11 @@
 //
 // With Qt, the queue can wake the event loop in two ways.
 //
-// With a call, `wake` posts an event to an object with QMetaObject::invokeMethod() and
+// In the first way, `wake` posts an event to an object with QMetaObject::invokeMethod() and
 // Qt::QueuedConnection, which any thread may do. Such events work with every event dispatcher of
 // Qt, on every system.
 //
-// With the descriptor, QSocketNotifier watches the queue's descriptor. This allocates no memory.
+// In the second way, QSocketNotifier watches the queue's descriptor. This allocates no memory.
 
 #include "worker.h"
 
@@ -49,8 +49,8 @@ int runWokenByCalls() {
   worker_start(&runner.worker, runner.queue);
   QCoreApplication::exec();
 
-  // The worker still sends. Destroying the queue waits for a running `wake`, and no `wake` begins
-  // afterwards.
+  // The worker is still sending. Destroying the queue waits until a running `wake` has returned,
+  // and no thread calls `wake` afterwards.
   must(multicast_queue_destroy(runner.queue) == MULTICAST_OK, "multicast_queue_destroy");
   // No `wake` can run any more, so the object that `wake` uses may be destroyed now. Qt drops the
   // events posted to the object.

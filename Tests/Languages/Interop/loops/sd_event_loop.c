@@ -46,7 +46,7 @@ int main(void) {
   /* Stop watching before destroying the queue, which closes the descriptor. The system may then
    * reuse the same descriptor for another file. */
   sd_event_source_unref(source);
-  /* The worker still sends, but it does not use the loop. */
+  /* The worker is still sending, but it does not use the loop. */
   must(multicast_queue_destroy(program.queue) == MULTICAST_OK, "multicast_queue_destroy");
   sd_event_unref(loop);
   return worker_finish(&program.worker, "sd-event");

@@ -3,8 +3,8 @@
  * The common part of the programs in this folder. A worker thread sends numbers, and a delegate
  * receives them on the loop's thread. This file does not depend on the loop.
  *
- * The worker sends until the queue is destroyed, like any thread that does not know the loop. A
- * `wake` may therefore be running when the program finally destroys the queue.
+ * The worker sends until the queue is destroyed, like a thread that knows nothing about
+ * the loop. Therefore, `wake` may be running when the program finally destroys the queue.
  * */
 
 #ifndef WORKER_H

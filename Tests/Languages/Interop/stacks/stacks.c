@@ -1,4 +1,4 @@
-/* A program whose delegates make tools report a stack. The stack contains `main`, `caller`,
+/* A program whose delegate causes a tool to report a stack. The stack contains `main`, `caller`,
  * functions of the library, and `delegate`. */
 
 #include <execinfo.h>

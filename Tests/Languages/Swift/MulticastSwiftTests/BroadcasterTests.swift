@@ -63,7 +63,7 @@ import Testing
     broadcaster.register(ears[1], for: Observer.self)
     broadcaster.register(ears[2], for: Observer.self, on: .delivery(calls))
     queue.suspend()
-    // The result also counts the observers that are called later.
+    // The result also counts the two observers whose calls are still queued.
     #expect(broadcaster.notify(Observer.self) { $0.hear("x") } == 3)
     #expect(diary.read() == ["b x"])
     queue.resume()

@@ -63,7 +63,7 @@ final class Gate: Sendable {
   func wait() { while !isOpen.load(ordering: .acquiring) { usleep(50) } }
 }
 
-/// A value that only one thread uses at a time. (The thread sanitizer does not support `Mutex`.)
+/// A value that a lock protects. (The thread sanitizer does not support `Mutex`.)
 final class Locked<Value>: @unchecked Sendable {
   private let lock = NSLock()
   private var value: Value

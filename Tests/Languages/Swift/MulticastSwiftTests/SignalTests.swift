@@ -141,7 +141,7 @@ import Testing
       #expect(calls.statistics == Delivery.Statistics.of(pending: 1, delivered: 3, lost: 2))
       signal.invoke((["y"], Item()))
     }
-    // The queued calls were released together with the delivery.
+    // The queued calls have been released together with the delivery.
     #expect(Item.count.load(ordering: .relaxed) == 0)
   }
 

@@ -292,7 +292,7 @@ final class Flag: Sendable {
   func set() { value.store(true, ordering: .releasing) }
 }
 
-/// A thread that has released its closure when `join` returns.
+/// A thread whose closure has been released by the time `join` returns.
 struct Thread {
   private final class Body: Sendable {
     let run: @Sendable () -> Void

@@ -1,5 +1,5 @@
-# Windows on x86-64: the clang of the Swift toolchain, with the headers and libraries of Debian's
-# gcc-mingw-w64-x86-64. Not gcc, which emulates thread-local variables.
+# Uses the Swift toolchain's clang for Windows on x86-64, with the headers and libraries of Debian's
+# gcc-mingw-w64-x86-64, but not that package's gcc, because it emulates thread-local variables.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 find_program(MULTICAST_SWIFTC swiftc)

@@ -13,7 +13,7 @@ static void greet(void *context, uint32_t, const void *payload, size_t size) {
 }
 
 int main() {
-  // Swift's print() uses the same stdio buffers.
+  // Swift's print() shares the buffers of printf(), so the lines appear in the order of the calls.
   std::string greeting = "hello";
   multicast m = multicast_create();
   if (!greeting_join(m)) return 1;

@@ -1,4 +1,4 @@
-"""The modes for emissions that a slot makes while it is being called."""
+"""The modes of reemission, which is when a slot emits the signal that is calling the slot."""
 
 from enum import Enum
 

@@ -1,6 +1,6 @@
 import MulticastSwift
 
-// Creates an object with its delegates, lists them, and removes one.
+// Creates a dispatch system with its delegates, lists the delegates, and removes one of them.
 
 public protocol EmergencyResponding {
   func notifyFire(at location: String)
