@@ -43,7 +43,7 @@ FUNCTION(call_numbered, int *number) {
 
 FUNCTION(ignore_call, void *unused) {}
 
-/* Some delegates are plain. Others have details, which are freed with them. */
+/* Some delegates are plain. Others have details, which are freed along with the delegates. */
 static void add_delegates(void) {
   static int numbers[COUNT] = {0, 1, 2, 3};
   const multicast_add_options options = ADD_OPTIONS(.events = 1);

@@ -154,7 +154,7 @@ static bool takes_token_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* The size of a struct with these bytes in integers of a fixed size, and these pointers. */
+/* The size of a struct with `fixed` bytes of fixed-size integers and with `pointers` pointers. */
 #define BYTES(fixed, pointers) ((fixed) + (pointers) * sizeof(void *))
 #define TAKER(TYPE, SMALLEST, ...) {#TYPE, sizeof(TYPE), SMALLEST, __VA_ARGS__}
 #define SAME(TYPE, ...) TAKER(TYPE, sizeof(TYPE), __VA_ARGS__)
@@ -178,8 +178,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Makes a struct of the given size, with zeros after the size field, and other bytes after the
- * struct. */
+/* Makes a struct of the given size that is all zeros except for its size field, and that is
+ * followed by bytes other than zero. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);

@@ -207,8 +207,8 @@ static void *add_and_remove(void *argument) {
   return NULL;
 }
 
-/* Once a thread has learned from another thread that an add or a removal is complete, the flag
- * reflects that change. */
+/* Once a thread has learned from another thread that an add or a removal is complete, it sees that
+ * change in the flag. */
 TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
   const uint32_t *flag = multicast_listener_flag(m);

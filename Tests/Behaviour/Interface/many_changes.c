@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* Returns a multicast with `count` delegates that two threads have invoked. */
+/* Returns a multicast that has `count` delegates and that two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();

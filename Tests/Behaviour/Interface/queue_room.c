@@ -180,7 +180,7 @@ TEST(removal_wakes_when_a_thread_ends_with_interest) {
   remove_while_it_ends(end_with_a_last_word, lose_listeners_at_the_end);
 }
 
-/* ---- A queue in the slot of a queue that was destroyed inside its own call ------------------- */
+/* ---- A new queue in the slot of a queue that has been destroyed inside its call -------------- */
 
 enum { END_THREAD = 1, START_WORKER, COUNT };
 

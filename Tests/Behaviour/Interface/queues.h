@@ -44,7 +44,7 @@ void run_in_background(runner *r, multicast_queue q, size_t max);
 int64_t run_finished(runner *r);
 int64_t run_elsewhere(multicast_queue q, size_t max);
 
-/* The body of a thread that runs all waiting calls of a queue. */
+/* The body of a thread that makes all of a queue's waiting calls. */
 void *run_on_a_new_thread(void *argument);
 
 /* ---- Calls that use their queue -------------------------------------------------------------- */

@@ -162,8 +162,8 @@ static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, 
 
 static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
 
-/* The stack of the second fiber is at the lower address, so its calls look as if they were nested
- * inside the first fiber's call. */
+/* The second fiber's stack is at a lower address than the first, so its calls look as if they were
+ * nested inside the first fiber's call. */
 static void begin_two_fibers(void) {
   char *stacks = malloc((size_t)2 * STACK_SIZE);
   CHECK(stacks != NULL);

@@ -201,7 +201,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Counts the visits that multicast_visit_undo() has made, and those that it has undone. */
+/* The numbers of visits that multicast_visit_undo() has made and undone. */
 typedef struct trial {
   int left, visited, undone;
 } trial;
