@@ -40,7 +40,7 @@ static void begin_fenced(multicast m) {
   change_until_fenced(m);
 }
 
-/* Invokes until a removal needs a barrier again. */
+/* Invokes the multicast until a removal needs a barrier again. */
 static void invoke_until_biased(multicast m) {
   int tries = 0;
   while (barriers_of(m, 1) == 0) {

@@ -62,8 +62,8 @@ void begin_requeuing(requeuer *r, multicast_function function, int left);
 /* A delegate function. Calls with odd numbers make the next call in a nested run. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* add_destroyer() adds a delegate to the queue `doomed`. The delegate's call destroys the queue and
- * notes "d". The delegate's releases are counted. */
+/* add_destroyer() adds a delegate with the queue `doomed`. The delegate's call destroys the queue
+ * and notes "d". The delegate's releases are counted. */
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 

@@ -161,7 +161,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* Each queue's worker waits for a call in the next queue, beginning with the worker at `first`. */
+/* Each queue's worker waits for a call in the next queue. The worker of `q[first]` begins. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];

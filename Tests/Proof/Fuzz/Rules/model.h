@@ -104,8 +104,8 @@ typedef struct model_transport {
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. The array is ordered by addition and also contains removed
- * delegates. */
+/* One delegate in one multicast. The model's array is in the order of addition and also contains
+ * removed delegates. */
 typedef struct registration {
   multicast_token token; /* 0 if not known yet */
   int target, lifetime, queue; /* the last two may be NONE */
