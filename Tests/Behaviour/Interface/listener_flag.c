@@ -151,7 +151,7 @@ TEST(listener_flag_of_no_multicast_is_none) {
   CHECK(!is_wanted(m));
 }
 
-/* A program may read the flag after the multicast has been destroyed, even if the memory has been
+/* A program may read the flag after the multicast has been destroyed, even if its memory has been
  * returned to the system. */
 TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };

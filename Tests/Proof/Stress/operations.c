@@ -267,7 +267,8 @@ OPERATION("multicast_broadcaster_register", 20) {
 }
 
 /* Observers of a prefix are called after the observers of the name, so this observer has the lowest
- * priority. If an observer of the name registers it, the ongoing notification still calls it. */
+ * priority. If it is registered by an observer of the name, the ongoing notification still calls
+ * it. */
 OPERATION("multicast_broadcaster_register_prefix", 6) {
   context *c = context_make();
   char prefix[64];
@@ -543,7 +544,7 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The table keeps the stale handle. */
+/* The table of multicasts keeps the handle, which is now stale. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }

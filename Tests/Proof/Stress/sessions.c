@@ -40,7 +40,7 @@ static void add_members(session *s, multicast target, multicast_lifetime lifetim
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
-    /* A default `release` of the multicast does not run if the add fails. */
+    /* The multicast's default `release` does not run if the add fails. */
     if (c->token.id == 0 && c->options.release == NULL) context_release(c);
     s->members[s->count] = c;
     STORE(world_tokens[random_below(TOKEN_COUNT)], c->token.id);

@@ -58,8 +58,7 @@ CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive
 static CHOOSE(choose_any_registration, model.registrations, model.registration_count, is_live,
               token.id, a_multicast())
 
-/* If a forged handle happens to be the handle of a transport's multicast, the choice is 0
- * instead. */
+/* Chooses 0 if a forged handle happens to be the handle of a transport's multicast. */
 choice choose_multicast(uint8_t byte) {
   choice c = choose_any_multicast(byte);
   multicast m = {c.id};
@@ -67,8 +66,8 @@ choice choose_multicast(uint8_t byte) {
   return c;
 }
 
-/* A forged token may happen to be valid, because the model does not know that token yet, or because
- * it is a transport's token. In that case, the choice is 0. */
+/* Chooses 0 if a forged token happens to be valid, because the model does not know that token yet,
+ * or because it is a transport's token. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)

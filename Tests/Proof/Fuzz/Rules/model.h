@@ -225,8 +225,8 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration below `newest` that an invocation calls after the registration
- * `after`, or the first that it calls if `after` is NONE. Returns NONE if there is no such
+/* Returns the live registration with an index below `newest` that an invocation calls after the
+ * registration `after`, or calls first if `after` is NONE. Returns NONE if there is no such
  * registration. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
@@ -252,8 +252,8 @@ typedef struct selection {
 
 int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether a removal returns MULTICAST_PENDING, because calls to removed delegates that match the
- * selection are running. If only `may` is set, the header leaves this open. */
+/* Whether a removal has to return MULTICAST_PENDING, because calls to removed delegates that match
+ * the selection are running. If only `may` is set, the header leaves this open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;

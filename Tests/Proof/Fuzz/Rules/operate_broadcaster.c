@@ -55,7 +55,7 @@ static model_transport *transport_of(void *context) {
   model_transport *t = context;
   EXPECT(t >= model.transports && t < model.transports + model.transport_count,
          "a transport with the wrong context");
-  /* The old transport may still be called for names whose removal is not yet complete. */
+  /* The old transport may still be called while it is being replaced. */
   EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
   EXPECT(!t->is_released, "a call of a transport that was released");
   return t;
