@@ -73,7 +73,7 @@ static void invoke_target(void) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
 }
 
-/* Stops at every third instruction, which is enough because every critical window is longer. */
+/* Stops at every third instruction, which suffices because all critical windows are longer. */
 static void at_steps(int first, void (*prepare)(multicast)) {
   int times = 1, removed_at;
   calls_made = removals = 0;
