@@ -275,8 +275,8 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* The invocation returns MULTICAST_OK without waiting if another thread that might run the queue
-   * is waiting for this thread or for releases. */
+  /* The invocation returns MULTICAST_OK instead of timing out if another thread that might run the
+   * queue is waiting for this thread or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
        (unsigned long long)o.unfinished, (unsigned long long)pending);
