@@ -21,7 +21,7 @@ add_check(swift_package LABELS interop TIMEOUT 1800 COST 300
   COMMAND swift test --package-path ${PROJECT_SOURCE_DIR}
     --scratch-path ${PROJECT_BINARY_DIR}/swift-package)
 
-# Tests/run builds this target for the everyday tests. No test needs a package of Debian.
+# Tests/run builds this target for the everyday tests. None of the tests needs a Debian package.
 add_custom_target(everyday DEPENDS
   multicast multicast_static interface_tests interface_tests_static cpp_header_tests)
 if(MULTICAST_BUILD_EXAMPLES)

@@ -20,8 +20,8 @@ has_dpkg() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# has_package PACKAGE: returns whether the part of the package that tests use is installed, no
-# matter how.
+# has_package PACKAGE: returns whether the part of the package that tests use is installed, with or
+# without dpkg.
 has_package() {
   case $1 in
     abigail-tools) command -v abidiff && command -v abidw ;;

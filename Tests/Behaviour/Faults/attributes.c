@@ -7,7 +7,7 @@
 
 static bool are_refused;
 
-/* Replaces libc's function, and calls it unless the test refuses attributes. */
+/* Replaces libc's function. Fails if the test wants it to, and otherwise calls libc's function. */
 int pthread_attr_init(pthread_attr_t *attributes) {
   int (*real)(pthread_attr_t *);
   if (LOAD(are_refused)) return ENOMEM;

@@ -1,5 +1,5 @@
-/* Child processes that clone() creates without libc's knowledge, and that share this process's
- * memory. They do not use the library. */
+/* Child processes that share this process's memory, and that clone() creates without libc's
+ * knowledge. They do not use the library. */
 
 #include "child.h"
 

@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Describes the denied system calls by their number and by the required value of the masked bits of
- * one argument. */
+/* A rule that denies a system call if its number matches, and if the bits of one argument that
+ * `mask` selects are equal to `value`. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -25,7 +25,7 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* Denies the system call on this thread and on all threads that it starts from now on. */
+/* Denies the system call on this thread and on all threads that this thread starts from now on. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -74,8 +74,8 @@ TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_witho
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* If the program can still start threads, so can the library, because libc may fall back to a
- * system call that is not denied. */
+/* libc may still be able to start threads, by means of a system call that is not denied. If so, the
+ * library must be able to do the same. */
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
@@ -118,8 +118,8 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* Waits while the sandbox denies the futex operation with which the library sleeps. libc does not
- * use that operation. Waiting threads poll instead. */
+/* Waits while the sandbox denies the futex operation with which the library sleeps, but which libc
+ * does not use. Waiting threads poll instead. */
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;

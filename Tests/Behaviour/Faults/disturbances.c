@@ -131,7 +131,7 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait runs to its end. Only then, at its next cancellation point, is the thread cancelled. */
+/* The wait is not cut short. The thread is cancelled later, at its next cancellation point. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }

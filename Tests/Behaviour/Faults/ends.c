@@ -9,7 +9,7 @@
 
 enum { EXPECTED_STATUS = 42 };
 
-/* The number of handlers and destructors that have returned, shared by child and parent. */
+/* The number of handlers and destructors that have returned, in memory shared with the child. */
 static int *handlers_run;
 
 static bool is_ending; /* true in the child */
@@ -102,7 +102,7 @@ static void by_call_of_a_queues_thread(void) {
 
 static void by_main(void) { exit(EXPECTED_STATUS); }
 
-/* The body of a thread that keeps calling all functions while another thread exits. */
+/* The body of a thread that keeps calling all functions while another thread calls exit(). */
 static void *be_busy(void *unused) {
   for (;;) use_every_function();
   return NULL;

@@ -1,6 +1,6 @@
 /* A program guesses a handle before it exists and uses the guess in a call. During that call, the
  * library issues this very handle. The call must either refuse the handle or behave as if it had
- * existed before. The tests issue the handle at each instruction of the call. */
+ * existed before. The tests make the library issue the handle at each instruction of the call. */
 
 #include "steps.h"
 
@@ -77,7 +77,7 @@ static void give_out_multicast(void) {
   create_guessed();
 }
 
-/* Lets the multicast of a broadcaster that has a transport use the slot first. */
+/* First lets the slot be used by a multicast that belongs to a broadcaster with a transport. */
 static void prepare_transport(void) {
   static wire w;
   prepare_multicast();

@@ -200,7 +200,7 @@ static int fork_at_each_moment(int number, int called) {
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* The removal may have to wait for the call before it reaches the moment, so do not wait
+      /* The removal may be waiting for the call and never reach the moment, so do not wait
        * forever. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
@@ -261,7 +261,7 @@ static void fork_in_each_release(int called) {
         invoker = start_thread(invoke_there, NULL);
         gate_wait(&is_in_call);
       }
-      /* The delegate whose call is running is released last. If the fork happens inside this
+      /* The delegate whose call is running is released last. If the fork is to happen inside this
        * release, let the call return now. */
       if (called >= 0 && moment >= 2 * (COUNT / 3)) gate_open(&may_return);
       child_of_own = -1;

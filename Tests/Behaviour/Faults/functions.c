@@ -68,7 +68,7 @@ CALL(multicast_set_allocator, "", TAKES_NONE, 1) {
 
 /* ---- Multicast ------------------------------------------------------------------------------- */
 
-/* Each failed creation stores the reason. */
+/* Each failed creation stores the reason for the failure. */
 CALL(multicast_create_error, "", TAKES_NONE, 2) {
   int after = spare_memory();
   multicast m = multicast_create();
@@ -472,7 +472,7 @@ CALL(multicast_visit_undo, "refused", FAILS, 2) { return visit_undo(w, 1); }
 
 /* ---- Policies -------------------------------------------------------------------------------- */
 
-/* The context of a delegate that invokes inside its first call. */
+/* The context of a delegate that invokes a multicast inside its first call. */
 typedef struct inner {
   world *world;
   multicast target;
@@ -538,7 +538,7 @@ CALL(multicast_add_many, "with a replay", FAILS, 8) {
 
 /* ---- Token ----------------------------------------------------------------------------------- */
 
-/* The delegates of these tests also check this function inside their calls. */
+/* The tests' delegates also check this function inside their calls. */
 CALL(multicast_token_current, "", TAKES_NONE, 1) {
   CHECK(multicast_token_current().id == 0 || multicast_token_is_valid(multicast_token_current()));
   return 0;
@@ -560,7 +560,7 @@ CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   return result < 0 ? result : 0;
 }
 
-/* The delegates of these tests also check this function inside their calls. */
+/* The tests' delegates also check this function inside their calls. */
 CALL(multicast_call_stack, "", TAKES_NONE, 1) {
   multicast_token tokens[256];
   int64_t count = multicast_call_stack(tokens, 256);

@@ -43,7 +43,7 @@ FUNCTION(call_numbered, int *number) {
 
 FUNCTION(ignore_call, void *unused) {}
 
-/* Some delegates are plain. Others have details, which are freed with them. */
+/* Some delegates are plain. Others have details, which are freed along with the delegates. */
 static void add_delegates(void) {
   static int numbers[COUNT] = {0, 1, 2, 3};
   const multicast_add_options options = ADD_OPTIONS(.events = 1);
@@ -73,7 +73,7 @@ static void invoke_target(void) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
 }
 
-/* Stops at every third instruction, which is enough because every critical window is longer. */
+/* Stops at every third instruction, which suffices because all critical windows are longer. */
 static void at_steps(int first, void (*prepare)(multicast)) {
   int times = 1, removed_at;
   calls_made = removals = 0;

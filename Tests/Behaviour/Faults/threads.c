@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* The delegate has queued another call to itself, which this run makes. */
+/* Makes the call to the delegate that the delegate itself has queued. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -116,7 +116,7 @@ TEST(stack_of_64_to_352_kilobytes_is_enough_for_256_levels) {
       {64, by_invoke, none},
       {64, by_visit, none},
       {64, by_notify, none},
-      /* At most 1,300 bytes per level, including the stack used by these delegates. */
+      /* Each level needs at most 1,300 bytes of stack, including the stack of these delegates. */
       {320, by_invoke_with, none},
       {352, by_notify_with, none},
       {192, by_token_invoke, none},
@@ -148,7 +148,7 @@ static int common_calls;
 
 static void *use_and_end(void *unused) {
   CHECK_EQ(multicast_invoke(common, 0, NULL, 0), 2);
-  /* an error status if another thread is running the queue */
+  /* returns an error status if another thread is running the queue */
   CHECK(multicast_queue_run(common_queue, 1) != 0);
   return NULL;
 }
@@ -176,7 +176,7 @@ TEST(threads_by_ten_thousand_that_come_and_go_take_no_more_memory) {
     for (int i = 0; i < AT_ONCE; ++i) join_thread(threads[i]);
     if (round == MANY / AT_ONCE / 10) kilobytes = resident_kilobytes();
     bytes = allocated_bytes;
-    /* room for AT_ONCE thread records of 10 KB each, and more */
+    /* more than enough for AT_ONCE thread records of 10 KB each */
     if (round > 0) CHECK(bytes < 400000);
   }
   CHECK(LOAD(common_calls) >= MANY);

@@ -247,8 +247,8 @@ static void *change_often(void *argument) {
   return NULL;
 }
 
-/* Waits until the tracer has finished stopping the traced thread again and again. While that thread
- * is stopped with a lock held, other threads wait until it continues. */
+/* Waits until the tracer has stopped the traced thread for the last time. Whenever that thread is
+ * stopped while holding a lock, other threads have to wait until it continues. */
 static void *pause_it(void *argument) {
   tracer *by = argument;
   order o;

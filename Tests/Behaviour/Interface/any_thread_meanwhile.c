@@ -1,5 +1,5 @@
 /* While a thread is inside the allocator, another thread destroys or changes objects that the first
- * thread is using. Adds and queued calls nevertheless remain correct. */
+ * thread is using. Even so, adds and queued calls work correctly. */
 
 #include "allocators.h"
 

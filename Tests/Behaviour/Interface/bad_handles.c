@@ -117,8 +117,8 @@ TEST(forged_handles_are_invalid) {
     random ^= random << 17;
     expect_forged(handles, random);
   }
-  /* The low bits name existing slots, some vacant and some in use. The high bits are either random
-   * or zero. */
+  /* The low bits refer to existing slots, some vacant and some in use. The high bits are either
+   * random or zero. */
   for (uint64_t i = 0; i < 4096; ++i) {
     expect_forged(handles, (random & ~UINT64_C(0x3FFFFFFF)) | i);
     expect_forged(handles, i);

@@ -17,8 +17,8 @@ static void expect_refused(const multicast_add_options *options) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* The library must not read past the end of a struct that is too small, since the bytes there do
- * not belong to the caller. In this test, reading them crashes. */
+/* The library must not read past the end of a struct that is too small, since the bytes beyond it
+ * are not part of the struct. In this test, reading them crashes. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -154,7 +154,7 @@ static bool takes_token_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* The size of a struct with these bytes in integers of a fixed size, and these pointers. */
+/* The size of a struct with `fixed` bytes of fixed-size integers and with `pointers` pointers. */
 #define BYTES(fixed, pointers) ((fixed) + (pointers) * sizeof(void *))
 #define TAKER(TYPE, SMALLEST, ...) {#TYPE, sizeof(TYPE), SMALLEST, __VA_ARGS__}
 #define SAME(TYPE, ...) TAKER(TYPE, sizeof(TYPE), __VA_ARGS__)
@@ -178,8 +178,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Makes a struct of the given size, with zeros after the size field, and other bytes after the
- * struct. */
+/* Makes a struct of the given size that is all zeros except for its size field, and that is
+ * followed by bytes other than zero. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);

@@ -42,7 +42,7 @@ multicast_delegate observing(observer *o);
 
 /* ---- Threads and forks ----------------------------------------------------------------------- */
 
-/* The broadcaster shared by several threads, or by parent and child, and whether its users should
+/* The broadcaster shared by several threads, or by parent and child, and a flag that tells them to
  * stop. */
 extern multicast_broadcaster shared;
 extern bool is_over;

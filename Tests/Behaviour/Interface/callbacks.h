@@ -8,8 +8,7 @@
 
 typedef struct callback {
   const char *name;
-  /* Uses the library in such a way that it makes this callback, which calls `body`, at least
-   * once. */
+  /* Makes the library call this callback at least once, and makes the callback call `body`. */
   void (*run)(void (*body)(void));
 } callback;
 

@@ -660,7 +660,7 @@ TEST(a_thread_that_ends_destroys_the_objects_of_who_called) {
 }
 #endif
 
-/* The header's own delegates catch exceptions, so this delegate is added through the C
+/* The header's own delegates catch exceptions, so this test adds its delegate through the C
  * functions. */
 TEST(an_exception_that_would_pass_through_the_library_terminates) {
   enum { TERMINATED = 7, CAUGHT, GOES_ON };
@@ -964,7 +964,7 @@ TEST(references_arrive_as_they_are) {
   CHECK_EQ(n, 10);
   CHECK_TEXT(text.c_str(), "ab");
 
-  /* The same is true of types that a queue could copy. */
+  /* Delegates receive the original object even if a queue could copy its type. */
   mcast::signal<void(const plain_base &)> copyable;
   static_assert(copyable.is_queueable);
   plain_derived derived;

@@ -28,7 +28,7 @@ TEST(dump_has_the_labels_of_queues) {
               number(q.id));
   expect_line(text.text, "queue 0x%llx \"%.63s\": calls that wait: 0 of 1024...",
               number(other.id), longest);
-  /* Create a queue as a caller with an old header does, whose options lack the label. */
+  /* Create a queue with options that lack the label, as a caller with an old header would. */
   options.struct_size = (uint32_t)offsetof(multicast_queue_options, label);
   multicast_queue older = multicast_queue_create(&options);
   dumped(&text);
@@ -312,7 +312,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
 static gate holds = GATE_INIT, let_go = GATE_INIT;
 static int is_to_hold;
 
-/* The library calls this allocator while holding locks, which the thread keeps until `let_go`
+/* The library calls this allocator while holding locks, and does not release them until `let_go`
  * opens. */
 static void *allocate_slowly(void *context, size_t size, size_t alignment) {
   if (LOAD(is_to_hold) != 0) {

@@ -1,5 +1,5 @@
-/* multicast_ended_within() waits until no call of a lifetime, multicast, queue or token is running
- * any more. */
+/* multicast_ended_within() waits until no call that belongs to a given lifetime, multicast, queue
+ * or token is running. */
 
 #include "queues.h"
 

@@ -100,7 +100,7 @@ static void let_call_go(subject *s) {
   CHECK_EQ(s->is_queued ? run_finished(&s->run) : invoke_finished(&s->i), 1);
 }
 
-/* Lets the running call of a removed delegate return, after which its thread runs `release`. */
+/* Lets the running call to a removed delegate return. The call's thread then runs `release`. */
 static void let_go(subject *s) {
   let_call_go(s);
   CHECK_EQ(LOAD(s->b.releases), 1);

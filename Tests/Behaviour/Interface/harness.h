@@ -114,7 +114,7 @@ void pause_ms(int milliseconds);
 #define STORE(variable, value) __atomic_store_n(&(variable), (value), __ATOMIC_SEQ_CST)
 #define ADD(variable, value) __atomic_add_fetch(&(variable), (value), __ATOMIC_SEQ_CST)
 
-/* 2^32 plus a small number; if a size_t has 32 bits, a number near its limit. */
+/* 2^32 plus a small number, or about half of SIZE_MAX if a size_t has only 32 bits. */
 #define ABOVE_32_BITS(number) \
   (SIZE_MAX > UINT32_MAX ? (size_t)(UINT64_C(1) << 32) + (number) : SIZE_MAX / 2 + 9 + (number))
 
@@ -191,8 +191,8 @@ void block_call(void *context, uint32_t event, const void *payload, size_t size)
 void release_blocker(void *context);
 multicast_delegate blocking(blocker *b);
 
-/* Start an invocation on another thread, where it stays inside the call of `b`, and let it end.
- * end_blocked() returns the invocation's result. */
+/* begin_blocked() starts an invocation on another thread, which stays inside the call to `b`.
+ * end_blocked() lets the call return, and returns the invocation's result. */
 void begin_blocked(blocker *b, multicast m);
 int64_t end_blocked(blocker *b);
 

@@ -21,7 +21,7 @@
 #define prctl(...) (-1)
 #define syscall(...) (-1L)
 #define pthread_getattr_default_np(...) (-1)
-/* No signal is a real-time signal. */
+/* An empty range of numbers, so that no signal counts as a real-time signal. */
 #define SIGRTMIN NSIG
 #define SIGRTMAX (NSIG - 1)
 #endif

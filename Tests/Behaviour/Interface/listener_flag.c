@@ -151,7 +151,7 @@ TEST(listener_flag_of_no_multicast_is_none) {
   CHECK(!is_wanted(m));
 }
 
-/* A program may read the flag after the multicast has been destroyed, even if the memory has been
+/* A program may read the flag after the multicast has been destroyed, even if its memory has been
  * returned to the system. */
 TEST(listener_flag_stays_readable_after_its_multicast) {
   enum { MANY = 4096 };
@@ -207,8 +207,8 @@ static void *add_and_remove(void *argument) {
   return NULL;
 }
 
-/* Once a thread has learned from another thread that an add or a removal is complete, the flag
- * reflects that change. */
+/* Once a thread has learned from another thread that an add or a removal is complete, it sees that
+ * change in the flag. */
 TEST_OF_MULTICAST(listener_flag_is_seen_by_threads_that_know_of_an_add) {
   handover h = {m, {0}, 0};
   const uint32_t *flag = multicast_listener_flag(m);

@@ -16,7 +16,7 @@ static void add_and_remove(multicast m) {
   CHECK_OK(multicast_token_remove(add(m, nothing(&context))));
 }
 
-/* Returns a multicast with `count` delegates that two threads have invoked. */
+/* Returns a multicast that has `count` delegates and that two threads have invoked. */
 static multicast invoked_by_two(int count) {
   static int contexts[256];
   multicast m = multicast_create();
@@ -40,7 +40,7 @@ static void begin_fenced(multicast m) {
   change_until_fenced(m);
 }
 
-/* Invokes until a removal needs a barrier again. */
+/* Invokes the multicast until a removal needs a barrier again. */
 static void invoke_until_biased(multicast m) {
   int tries = 0;
   while (barriers_of(m, 1) == 0) {

@@ -95,7 +95,7 @@ TEST_OF_ITEMS(contexts_of_one_kind_are_locked_with_any_option) {
   }
   CHECK_EQ(items[0].unlocks, 6);
   for (int which = 1; which < 7; ++which) items[which].is_dead = true;
-  /* only the delegate with a queue is counted, since its context is found dead when the queue
+  /* only the delegate with a queue is counted, since its context is not found dead until the queue
    * runs */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(q, 0), 0);

@@ -33,8 +33,8 @@ TEST_OF_REFUSAL(reentry_refuse_is_state_and_calls_nothing) {
   CHECK_TEXT(noted, "a1 b1 a2 b2");
 }
 
-/* The context of a delegate that descends through 256 nested calls, the outermost of which is made
- * by a multicast with a policy. */
+/* The context of a delegate that descends through 256 nested calls. A multicast with a policy makes
+ * the outermost call. */
 typedef struct abyss {
   multicast policed, plain;
   int levels, calls;

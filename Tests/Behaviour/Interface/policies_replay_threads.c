@@ -178,7 +178,7 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
 /* Two threads must not wait for each other. One thread is in a call to the delegate of `other`, and
- * invokes `target` until it has to wait for the replay. During the replay, on this thread, a
+ * invokes `target` until it has to wait for the replay. This thread performs the replay, in which a
  * delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;

@@ -56,13 +56,13 @@ typedef struct guest {
   bool by_lifetime;
 } guest;
 
-/* The total number of calls of all guests. */
+/* The total number of calls to all guests. */
 extern uint64_t calls_seen;
 void call_guest(void *context, uint32_t event, const void *payload, size_t size);
 
 /* ---- Sleepers -------------------------------------------------------------------------------- */
 
-/* A thread that waits for a queue to have a call or room. */
+/* A thread that waits until a queue contains a call or has room for one. */
 typedef struct sleeper {
   multicast_queue queue;
   multicast target;

@@ -1,5 +1,5 @@
-/* A delegate with a dead context stays registered until a call or multicast_prune() finds that it
- * is dead. */
+/* A delegate with a dead context stays registered until a call or multicast_prune() finds the
+ * context dead. */
 
 #include "queues.h"
 

@@ -190,8 +190,8 @@ static multicast_queue used_there;
 static multicast used_target;
 static int64_t run_there;
 
-/* Uses the queue on another thread, which would hang if the library were holding a lock on this
- * thread. */
+/* Uses the queue on another thread, which would hang if this thread were holding one of the
+ * library's locks. */
 static void use_queue_there(void) {
   CHECK_EQ(invoke_number(used_target, 5), 1);
   CHECK(stats_of(used_there).pending > 0);

@@ -1,4 +1,4 @@
-/* The descriptor of a queue is readable exactly while calls are waiting. */
+/* A queue's descriptor is readable if and only if calls are waiting. */
 
 #include "notes.h"
 #include "queues.h"

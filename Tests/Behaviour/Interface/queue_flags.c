@@ -1,4 +1,4 @@
-/* With MULTICAST_LATEST, only the newest call of a delegate stays in the queue. With
+/* With MULTICAST_LATEST, only the newest call to a delegate stays in the queue. With
  * MULTICAST_ONCE, a delegate is called only once. */
 
 #include "notes.h"

@@ -273,8 +273,8 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. Once there is room for the first call, the second call needs no
- * additional room. */
+/* Two invocations are blocked. Room for one call is enough for both, because with these flags, the
+ * queue never holds more than one call to a delegate. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

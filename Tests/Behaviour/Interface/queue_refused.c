@@ -80,7 +80,7 @@ TEST(queue_run_of_nothing_makes_its_thread_no_consumer) {
   overflow_after_an_empty_run(false);
 }
 
-/* A run that finds only a dead context also makes room. */
+/* A run makes its thread the queue's consumer even if it finds only a dead context. */
 TEST(queue_run_of_dead_context_makes_its_thread_the_consumer) {
   multicast_queue q = queue_with(1, MULTICAST_OVERFLOW_BLOCK);
   multicast m = multicast_create();

@@ -1,4 +1,4 @@
-/* Removal cancels the queued calls of a delegate. */
+/* Removing a delegate cancels its queued calls. */
 
 #include "notes.h"
 #include "queues.h"

@@ -1,4 +1,4 @@
-/* Removal waits for a running queued call, except inside that call. */
+/* Removing a delegate waits for its running queued call, except inside that call. */
 
 #include "notes.h"
 #include "queues.h"
@@ -73,7 +73,7 @@ TEST(queue_call_that_runs_is_not_waited_for_by_unique) {
   CHECK_TEXT(figures(c.r.queue), "pending 1, queued 4, delivered 1, cancelled 2");
   CHECK_EQ(LOAD(c.b.releases), 0);
   gate_open(&c.b.let_go);
-  /* the run began with two waiting calls, so it also makes the call of the new registration */
+  /* the run began with two waiting calls, so it also makes the call to the new registration */
   CHECK_EQ(run_finished(&c.run), 2);
   CHECK_EQ(LOAD(c.b.releases), 1);
   CHECK_EQ(c.b.calls, 2);

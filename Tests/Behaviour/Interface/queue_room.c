@@ -1,5 +1,5 @@
-/* A queue that blocks when it is full records which thread makes room. In these tests, another
- * thread takes over that role. */
+/* A queue that blocks when it is full records which thread is expected to make room. In these
+ * tests, another thread takes over that role. */
 
 #include "queues.h"
 
@@ -142,7 +142,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   t.queued = multicast_create();
   t.direct = multicast_create();
   prepare_last_words(&r);
-  /* the library has already created its own key */
+  /* the library has already created its own key, so its destructor runs before this key's */
   CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));
@@ -156,7 +156,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   /* the thread opens the gate while the removal is sleeping */
   pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
-  /* OK if the call was refused */
+  /* MULTICAST_OK if the call has been refused */
   CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(t.queue, 0), 1);
   CHECK_EQ(invoke_finished(&t.other), 1);
@@ -180,7 +180,7 @@ TEST(removal_wakes_when_a_thread_ends_with_interest) {
   remove_while_it_ends(end_with_a_last_word, lose_listeners_at_the_end);
 }
 
-/* ---- A queue in the slot of a queue that was destroyed inside its own call ------------------- */
+/* ---- A new queue in the slot of a queue that has been destroyed inside its call -------------- */
 
 enum { END_THREAD = 1, START_WORKER, COUNT };
 

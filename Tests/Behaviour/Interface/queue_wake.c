@@ -614,7 +614,7 @@ TEST(queue_wake_is_never_called_after_the_destruction) {
   CHECK(wakes > 0);
 }
 
-/* An event loop that always sleeps until `wake` is called leaves no calls behind. */
+/* An event loop that always sleeps until `wake` is called does not miss any calls. */
 static pthread_mutex_t loop_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t loop_condition = PTHREAD_COND_INITIALIZER;
 static bool is_woken;

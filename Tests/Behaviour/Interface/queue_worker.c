@@ -191,7 +191,7 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     if (i == 10) before = allocated_bytes;
   }
   EVENTUALLY(count_threads() < 10); /* this thread and threads of a sanitizer remain */
-  /* Several workers with thread records may have been alive at the same time. */
+  /* Several workers may have existed simultaneously, and the library keeps their records. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 
@@ -234,6 +234,6 @@ static void start_without_threads(void *unused) {
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
   needs_kernel("a filter of system calls");
-  /* use a child, because a sanitizer has to start threads when this process exits */
+  /* use a child, because a sanitizer must be able to start threads when this process exits */
   in_child(start_without_threads, NULL);
 }

@@ -44,7 +44,7 @@ void run_in_background(runner *r, multicast_queue q, size_t max);
 int64_t run_finished(runner *r);
 int64_t run_elsewhere(multicast_queue q, size_t max);
 
-/* The body of a thread that runs all waiting calls of a queue. */
+/* The body of a thread that makes all of a queue's waiting calls. */
 void *run_on_a_new_thread(void *argument);
 
 /* ---- Calls that use their queue -------------------------------------------------------------- */
@@ -62,8 +62,8 @@ void begin_requeuing(requeuer *r, multicast_function function, int left);
 /* A delegate function. Calls with odd numbers make the next call in a nested run. */
 void run_inside(void *context, uint32_t event, const void *payload, size_t size);
 
-/* add_destroyer() adds a delegate to the queue `doomed`. The delegate's call destroys the queue and
- * notes "d". The delegate's releases are counted. */
+/* add_destroyer() adds a delegate with the queue `doomed`. The delegate's call destroys the queue
+ * and notes "d". The delegate's releases are counted. */
 extern multicast_queue doomed;
 void add_destroyer(multicast m);
 

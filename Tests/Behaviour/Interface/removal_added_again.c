@@ -1,4 +1,4 @@
-/* Removing a delegate also waits for calls of an earlier, equal registration, since the two
+/* Removing a delegate also waits for calls to an earlier, equal registration, since the two
  * registrations share the context. */
 
 #include "removals.h"

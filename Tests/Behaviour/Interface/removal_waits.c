@@ -98,7 +98,7 @@ THREAD(invoke_until_over, void *unused) {
 }
 
 TEST(remove_returns_while_others_keep_invoking) {
-  /* If a removal waited until no thread is invoking the multicast, it would hang. */
+  /* If a removal waited until no thread was invoking the multicast, it would hang. */
   static int calls[200];
   pthread_t threads[2];
   busy = multicast_create();

@@ -25,7 +25,7 @@ struct removal {
 };
 
 /* Each function removes the registration in one way. All of them return MULTICAST_OK or an error
- * status. If the library returns the number of removed delegates, they subtract one. */
+ * status. If the library returns the number of removed delegates, which is 1, they subtract one. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);

@@ -699,7 +699,7 @@ TEST(transport_may_destroy_its_broadcaster) {
   memset(&it, 0, sizeof it);
   multicast_transport transport = transport_of(&it);
   it.inside = destroy_inside;
-  /* OK: it was attached before the destruction */
+  /* succeeds, because the transport is attached before it destroys the broadcaster */
   CHECK_OK(multicast_broadcaster_attach(heard, &transport));
   CHECK_EQ(it.releases, 1);
 }

@@ -6,8 +6,8 @@
 #include "broadcasters.h"
 #include "threads.h"
 
-/* The context of a transport. It records "+Name" when a name gets its first observer, "-Name" when
- * the name loses its last observer, and "!Name" when it publishes. */
+/* The context of a transport. It records "+Name" when a name receives its first observer, "-Name"
+ * when the name loses its last observer, and "!Name" for each publication. */
 typedef struct wire {
   char told[4096];
   size_t length;

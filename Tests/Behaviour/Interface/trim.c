@@ -239,7 +239,7 @@ static int64_t resident_bytes(void) {
 }
 
 /* With other allocators, free() may retain memory, so only the slots' memory returns to the system.
- * QEMU retains the heap of a program for armv7. */
+ * QEMU does not return the heap of an armv7 program to the system. */
 #if defined(__GLIBC__) && !defined(__arm__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 enum { GOES_BACK = 1 };

@@ -161,7 +161,7 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* Each queue's worker waits for a call in the next queue, beginning with the worker at `first`. */
+/* Each queue's worker waits for a call in the next queue. The worker of `q[first]` begins. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];
@@ -291,7 +291,7 @@ TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
   expect_pending_removals(default_queue);
 }
 
-/* This thread removes the delegate and waits for its call, which only then begins to wait. */
+/* This thread removes the delegate and waits for its call. After that, the call begins to wait. */
 static void expect_waits_that_end(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = make();
@@ -408,8 +408,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* When the awaited calls have been made, the waiting thread may not yet have woken up. A removal
- * must no longer count that thread as waiting. */
+/* Once the awaited calls have been made, a removal must no longer count the thread as waiting, even
+ * if the thread has not yet woken up. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -523,7 +523,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* When its own wait has ended, the delegate below lets this call return. */
+/* The blocked call that the delegate below lets return once its own wait has ended. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {

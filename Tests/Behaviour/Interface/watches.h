@@ -18,8 +18,8 @@ typedef struct witness {
   multicast target;
 } witness;
 
-/* Returns a watch with all functions. The watch considers every call slow that takes at least a
- * nanosecond. */
+/* Returns a watch in which all functions are set. The watch regards every call that takes at least
+ * a nanosecond as slow. */
 multicast_watch watching(witness *w);
 multicast_watch counting_calls(witness *w); /* sets only `called` */
 

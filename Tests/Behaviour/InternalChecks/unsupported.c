@@ -111,8 +111,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* Invokes from deep on the stack. If later calls were deeper still, the checks could mistake them
- * for calls nested inside this call. */
+/* Invokes from deep on the stack, because the checks could mistake later calls that are deeper than
+ * this call for calls nested inside it. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;
@@ -162,8 +162,8 @@ static void invoke_in_fiber(int which) { multicast_invoke(invoked_by[which], 0, 
 
 static void resume(int which) { CHECK_EQ(swapcontext(&main_stack, &fibers[which]), 0); }
 
-/* The stack of the second fiber is at the lower address, so its calls look as if they were nested
- * inside the first fiber's call. */
+/* The second fiber's stack is at a lower address than the first, so its calls look as if they were
+ * nested inside the first fiber's call. */
 static void begin_two_fibers(void) {
   char *stacks = malloc((size_t)2 * STACK_SIZE);
   CHECK(stacks != NULL);

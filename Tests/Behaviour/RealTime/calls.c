@@ -1,6 +1,5 @@
-/* Calls one function of the library in the way that a thread with deadlines would.
- * RealtimeSanitizer ends the program if the function takes a lock, allocates memory or makes a
- * system call. */
+/* Calls one function of the library the way a real-time thread would. RealtimeSanitizer ends the
+ * program if the function takes a lock, allocates memory or makes a system call. */
 
 #include <multicast.h>
 
@@ -38,8 +37,9 @@ static void must(bool is_so, const char *what) {
 
 static const char payload[256];
 
-/* calls.py generates `calls.inc`, which contains a ROW(name, expression) for each function. An
- * additional row calls a function that frees memory, which the sanitizer must detect. */
+/* calls.py generates `calls.inc`, which contains a ROW(name, expression) for each such function. An
+ * additional row calls a function that frees memory, which the sanitizer must
+ * detect. */
 #define ROW(name, expression) \
   static void call_##name(void) { must((expression), #expression); }
 #include "calls.inc"

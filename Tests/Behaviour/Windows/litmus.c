@@ -16,7 +16,7 @@ typedef struct line {
   _Alignas(128) volatile uint32_t word;
 } line;
 
-/* The words contain numbers of rounds, so they need not be reset. */
+/* The words contain round numbers, so they need not be reset. */
 static line arrived[2], written[2], seen[2];
 static void (*fences[2])(void);
 static volatile LONG is_over;
@@ -25,7 +25,7 @@ static void no_fence(void) { shims_compiler_fence(); }
 static void full_fence(void) { shims_full_fence(); }
 static void barrier(void) { shims_membarrier(); }
 
-/* Waits until the other thread is in the round. Returns false if the time is up. */
+/* Waits until the other thread has reached the round. Returns false if the time is up. */
 static bool meet(int own, uint32_t round) {
   arrived[own].word = round;
   shims_full_fence();

@@ -76,7 +76,7 @@ void *memmem(const void *in, size_t size, const void *what, size_t length) {
 
 char **environ;
 
-/* The script runs each test in a separate process. */
+/* Not needed, because the script runs each test in a separate process. */
 int posix_spawn(pid_t *child, const char *path, void *actions, void *attributes,
                 char *const arguments[], char *const environment[]) {
   (void)child, (void)path, (void)actions, (void)attributes, (void)arguments, (void)environment;
@@ -112,7 +112,7 @@ long syscall(long number, ...) {
   return -1;
 }
 
-/* There are no system calls to filter. */
+/* On Windows, there are no system calls to filter. */
 int prctl(int option, ...) {
   if (option == PR_SET_NAME || option == PR_GET_NAME) missing("prctl");
   return 0;

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 __attribute__((noreturn)) void missing(const char *what);
-/* An expression with a value, for the macros below. */
+/* Like missing(), but an expression with a value, which the macros below need. */
 static inline int missing_value(const char *what) { missing(what); }
 #define MISSING(WHAT) missing_value(WHAT)
 

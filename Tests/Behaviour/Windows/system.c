@@ -58,7 +58,7 @@ static void locate(void) {
   CHECK(found[0] && found[1]);
 }
 
-/* The process ends while its threads are using the library, and may be holding its locks. */
+/* The process ends while its threads are using the library and may hold the library's locks. */
 static DWORD WINAPI use(void *of) {
   multicast m = {*(uint64_t *)of};
   static int calls;

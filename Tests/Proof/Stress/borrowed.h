@@ -1,5 +1,5 @@
 /* Contexts without `release`. The thread that has added such a context also removes it, and frees
- * it as soon as the result of the removal permits. */
+ * it as soon as the removal's result permits. */
 
 #ifndef BORROWED_H
 #define BORROWED_H

@@ -1,5 +1,5 @@
-/* Transports for broadcasters. A carrier is the context of one attachment. It checks that the
- * library follows the rules when it calls the transport's functions, and exists until it is
+/* Transports for broadcasters. A carrier is the context of one attached transport. It checks that
+ * the library follows the rules when it calls the transport's functions, and exists until it is
  * released. */
 
 #ifndef CARRIER_H

@@ -102,7 +102,7 @@ static void check_order(const context *c) {
        (unsigned long long)o->number, (unsigned long long)c->added);
 }
 
-/* Checks the current name. Calls made by token have no name. */
+/* Checks the current name, which is NULL in calls made by token. */
 static void check_name(const context *c) {
   const char *name = multicast_current_name();
   if (c->prefixed == NULL) MUST(name == NULL || c->is_shared, "a name outside of a prefix");

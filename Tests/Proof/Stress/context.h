@@ -52,11 +52,11 @@ multicast_delegate context_delegate(context *c);
 void context_retain(context *c);
 void context_release(context *c);
 
-/* Frees the context. The caller must know that no call is using the context or will begin to. */
+/* Frees the context. The caller must make sure that no call is using the context or will use it. */
 void context_end(context *c);
 
-/* Called when a waiting removal has returned MULTICAST_OK. From then on, a running or new call of
- * the registration is a failure. */
+/* Called when a waiting removal has returned MULTICAST_OK. From then on, a running or new call to
+ * the registered delegate is a failure. */
 void token_is_finished(multicast_token token);
 
 /* Returns the number of contexts that have not yet ended. */

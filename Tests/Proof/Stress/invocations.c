@@ -20,7 +20,7 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* An empty payload can be recognized only by the header of its parcel. */
+  /* Calls can verify an empty payload only by its parcel, which the event announces. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;

@@ -201,7 +201,7 @@ OPERATION("multicast_set_watch of all", 6) {
   STORE(is_busy, false);
 }
 
-/* Counts the visits that multicast_visit_undo() has made, and those that it has undone. */
+/* The numbers of visits that multicast_visit_undo() has made and undone. */
 typedef struct trial {
   int left, visited, undone;
 } trial;
@@ -267,7 +267,7 @@ OPERATION("multicast_broadcaster_register", 20) {
 }
 
 /* Observers of a prefix are called after the observers of the name, so this observer has the lowest
- * priority. If an observer of the name registers it, the ongoing notification still calls it. */
+ * priority. If it is registered by an observer of the name, the notification still calls it. */
 OPERATION("multicast_broadcaster_register_prefix", 6) {
   context *c = context_make();
   char prefix[64];
@@ -543,7 +543,7 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The table keeps the stale handle. */
+/* The table of multicasts keeps the handle of the destroyed multicast. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }

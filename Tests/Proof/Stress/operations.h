@@ -26,8 +26,8 @@ void operation_register(operation o);
 /* Performs one random operation. */
 void operate(void);
 
-/* Called inside a call, or inside a release with NULL as the argument. May perform operations, wait
- * for a moment, or end the thread. */
+/* Called inside a delegate's call, or with NULL inside a release. May perform operations, wait for
+ * a moment, or end the thread. */
 void operate_inside(context *c);
 
 /* Like operate_inside(), but called while a payload is being released or copied, or inside a wake
@@ -42,7 +42,7 @@ void order_ends(struct order *outer, int64_t count); /* `count` is 0 if it has b
 /* Visits all delegates of a multicast, or only the first few. */
 void visit_one(multicast m);
 
-/* Stores a token for other threads. */
+/* Stores a token that other threads may use. */
 void remember(multicast_token token);
 
 /* Runs all queues, so that invocations waiting for room can continue. */

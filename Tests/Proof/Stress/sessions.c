@@ -40,7 +40,7 @@ static void add_members(session *s, multicast target, multicast_lifetime lifetim
     c->options.lifetime = lifetime;
     c->options.queue = queue.id != 0 || one_in(2) ? queue : random_queue();
     EXPECT(multicast_add(m, context_delegate(c), &c->options, &c->token), OK | INVALID_HANDLE);
-    /* A default `release` of the multicast does not run if the add fails. */
+    /* The multicast's default `release` does not run if the add fails. */
     if (c->token.id == 0 && c->options.release == NULL) context_release(c);
     s->members[s->count] = c;
     STORE(world_tokens[random_below(TOKEN_COUNT)], c->token.id);
@@ -53,7 +53,7 @@ static void let_others_run(void) {
   for (i = 0; i < times; ++i) sched_yield();
 }
 
-/* Records that, from now on, a running or new call of a member is a failure. */
+/* Records that, from now on, a running or new call to a member is a failure. */
 static void members_are_finished(session *s) {
   for (uint32_t i = 0; i < s->count; ++i) {
     context *c = s->members[i];
@@ -275,8 +275,8 @@ OPERATION("a session that waits for itself", 6) {
   make_line(&l);
   int64_t count = send_to(&l, 1, &o);
   uint64_t pending = stats_of(&l).pending;
-  /* The result is MULTICAST_OK if another thread that might run the queue is waiting, either for
-   * this thread or for releases. */
+  /* The invocation returns MULTICAST_OK instead of timing out if another thread that might run the
+   * queue is waiting for this thread or for releases. */
   EXPECT_COUNT(count, pending > 0 ? OK | TIMEOUT : OK);
   MUST(o.unfinished == pending && o.finished == 0, "%llu unfinished, %llu pending",
        (unsigned long long)o.unfinished, (unsigned long long)pending);
@@ -335,7 +335,7 @@ OPERATION("a session that forks", 1) {
   EXPECT(multicast_destroy(l.target), OK);
 }
 
-/* The queue and the multicast of a waiting session, or 0 if no session is waiting. */
+/* The queue and the multicast of a session whose calls another thread has to end, or 0. */
 static uint64_t abandoned_queue, abandoned_target;
 
 /* No thread runs the queue of this session. end_abandoned() ends the session's calls on another

@@ -77,7 +77,7 @@ def record(run, seconds):
 
 
 def mean(samples, name, quarter):
-    """Returns the mean of a column in one quarter of the time. The quarters have the numbers 0 to
+    """Returns the mean of a column in one quarter of the run. The quarters have the numbers 0 to
     3."""
     count = len(samples)
     return statistics.mean(

@@ -49,8 +49,8 @@ bool is_outside_of_calls(void);
 
 void world_make(bool is_calm);
 
-/* Called at the end of a round, when the only threads left are those of queues and the one that
- * runs queues. */
+/* Called at the end of a round, when only the queues' threads and the thread that runs queues are
+ * left. */
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 

@@ -45,7 +45,7 @@ BY_TYPE = {
 # A transport may refuse with any status. This target's transport uses the following status.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# In this target, the system refuses nothing except threads, which the handwritten
+# In this target, the system can only refuse to start threads, which only the handwritten
 # call_multicast_queue_start expects.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
 # The factors by which these functions are called more often than others.
@@ -140,8 +140,7 @@ def main():
     by_hand = "".join(path.read_text() for path in sorted(HERE.glob("expectations*.c")))
     after = re.findall(r"^void after_(\w+)\(", by_hand, re.MULTILINE)
     instead = re.findall(r"^void call_(\w+)\(void\)", by_hand, re.MULTILINE)
-    # Functions that later versions have added come last, so that existing inputs keep their
-    # meaning.
+    # Functions added in later versions come last, so that existing inputs keep their meaning.
     functions = sorted(known.exported(), key=lambda one: one.comment.since)
     text, calls = [HEAD], []
     for name in instead:

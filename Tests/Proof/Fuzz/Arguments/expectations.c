@@ -31,7 +31,7 @@ void call_multicast_listener_flag(void) {
     EXPECT(!multicast_has_listeners(flag), "the flag of no multicast is set");
 }
 
-/* `*out` is the returned error, or reports whether a call is still running. */
+/* After an error, `*out` is that error. Otherwise it says whether a call is still running. */
 static void expect_status_beside(int64_t count, const multicast_status *out) {
   if (out == NULL) return;
   if (count < 0) EXPECT_EQ(*out, count);
@@ -193,8 +193,8 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Makes this thread the last thread to have run the queue, because invocations on that thread never
- * block. Destroys the queue if this fails. */
+/* Runs the queue on this thread, because invocations never block on the thread that ran the queue
+ * last. Destroys the queue if this fails. */
 static void become_consumer(multicast_queue q) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore_call, NULL};
@@ -248,7 +248,7 @@ void after_multicast_queue_fd(multicast_queue queue, int result) {
   EXPECT_EQ(multicast_queue_fd(queue), result);
 }
 
-/* Starting a thread is slow, so this usually makes the handle invalid. */
+/* Starting a thread is slow, so most calls are made with an invalid handle. */
 void call_multicast_queue_start(void) {
   multicast_queue q = {any_handle()};
   if (any_byte() >= 16) q.id = q.id ^ 1;
@@ -280,7 +280,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail, at the latest until the next call outside all delegates. */
+/* Makes allocations fail, but no longer than until the next call outside all delegates. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

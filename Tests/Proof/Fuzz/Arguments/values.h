@@ -46,8 +46,8 @@ void *any_older_struct(size_t oldest_size, size_t known_size);
 /* Returns a struct for the library to fill. Only its size field is initialized. */
 void *any_output(size_t known_size);
 
-/* Returns a name. For the default broadcaster, the name is one of a few, because that broadcaster
- * never forgets a name. */
+/* Returns a name. For the default broadcaster, the name is one of a few fixed names, because that
+ * broadcaster never forgets a name. */
 const char *any_name(multicast_broadcaster of);
 
 const char *any_text(void); /* arbitrary bytes, terminated by NUL */

@@ -40,7 +40,7 @@ static void perform_inside(void) {
   history_outdent();
 }
 
-/* ---- The call of a delegate ------------------------------------------------------------------ */
+/* ---- The call to a delegate ------------------------------------------------------------------ */
 
 static void *expected_context(const registration *r) {
   return r->is_locked ? (void *)&objects[r->context].strong : context_pointer(r->context);

@@ -58,7 +58,7 @@ CHOOSE(choose_broadcaster, model.broadcasters, model.broadcaster_count, is_alive
 static CHOOSE(choose_any_registration, model.registrations, model.registration_count, is_live,
               token.id, a_multicast())
 
-/* A forged handle may happen to be the handle of a transport's multicast. */
+/* Chooses a multicast. A forged handle that belongs to a transport's multicast becomes 0. */
 choice choose_multicast(uint8_t byte) {
   choice c = choose_any_multicast(byte);
   multicast m = {c.id};
@@ -66,8 +66,8 @@ choice choose_multicast(uint8_t byte) {
   return c;
 }
 
-/* A forged token may happen to be valid, either because the model does not know that token yet, or
- * because it is the token of a transport. */
+/* Chooses a registration. A forged token becomes 0 if it happens to be valid, which it is if the
+ * model does not know it yet or if it is a transport's token. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)

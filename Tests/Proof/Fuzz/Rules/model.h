@@ -104,8 +104,8 @@ typedef struct model_transport {
   int64_t published;
 } model_transport;
 
-/* One delegate in one multicast. The array is ordered by addition and also contains removed
- * delegates. */
+/* One delegate in one multicast. The model's array is in the order of addition and also contains
+ * removed delegates. */
 typedef struct registration {
   multicast_token token; /* 0 if not known yet */
   int target, lifetime, queue; /* the last two may be NONE */
@@ -225,8 +225,8 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration below `newest` that an invocation calls after the registration
- * `after`, or the first that it calls if `after` is NONE. Returns NONE if there is no such
+/* Returns the live registration with an index below `newest` that an invocation calls after the
+ * registration `after`, or calls first if `after` is NONE. Returns NONE if there is no such
  * registration. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
@@ -241,7 +241,7 @@ void model_destroy(int target);
 outcomes model_removal_of(int index);
 
 /* Like model_removal_of(), but for the removal of the first equal delegate. Such a removal also
- * depends on running calls of equal delegates that were removed earlier. */
+ * depends on running calls to equal delegates that were removed earlier. */
 outcomes model_removal_by_value(int index);
 
 /* Selects the delegates of one multicast by function and context. NONE selects any function or any
@@ -252,8 +252,8 @@ typedef struct selection {
 
 int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether calls of removed delegates that match the selection are running, so that a removal
- * returns MULTICAST_PENDING. If only `may` is set, the header leaves this open. */
+/* Whether a removal has to return MULTICAST_PENDING, because calls to removed delegates that match
+ * the selection are running. If only `may` is set, the header leaves this open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -282,11 +282,11 @@ frame *model_top(void);
 void model_leave(void);  /* expects that no call and no release is missing */
 void model_resume(void); /* called when a callback returns to the library */
 
-/* Sets `next` of the frame. */
+/* Determines the next step of the frame. */
 void model_find_next(frame *f);
 
-/* Sets `current` of the frame to the next registration that has to be called or locked. Before
- * that, queues the calls of registrations with queues. */
+/* Sets the frame's `current` to the next registration that has to be called or locked, and queues
+ * the calls to registrations with queues that precede it. */
 void model_advance(frame *f);
 
 void model_call_begins(frame *f);
@@ -298,8 +298,8 @@ void model_release_is_due(int context, int release, int registration);
  * is due. */
 bool model_take_release(int context, int release, int *registration);
 
-/* Sets the registration of the innermost call, or NONE. Returns false inside `lock` and `unlock`,
- * where the header leaves the current token open. */
+/* Stores the registration of the innermost call, or NONE. Returns false inside `lock` and `unlock`,
+ * where the header does not say which token is current. */
 bool model_current(int *registration);
 
 /* ---- Payloads: model_cargo.c ----------------------------------------------------------------- */

@@ -55,7 +55,7 @@ static model_transport *transport_of(void *context) {
   model_transport *t = context;
   EXPECT(t >= model.transports && t < model.transports + model.transport_count,
          "a transport with the wrong context");
-  /* The old transport may still be called for names whose removal is not yet complete. */
+  /* The old transport may still be called while it is being replaced. */
   EXPECT(t->is_attached || t == replaced, "a call of a transport that was detached");
   EXPECT(!t->is_released, "a call of a transport that was released");
   return t;
@@ -131,8 +131,8 @@ void perform_attach(const record *r) {
     if (own != NONE) model.transports[own].is_attached = true;
     model.broadcasters[c.index].transport = own;
   }
-  /* Nothing is nested inside this call, because none of the functions that the library calls here
-   * call the library. */
+  /* No operations are nested inside this call, because the functions that the library may call
+   * during it do not call the library. */
   attaching = own == NONE ? NULL : &model.transports[own];
   replaced = old == NONE ? NULL : &model.transports[old];
   multicast_status status = multicast_broadcaster_attach(b, own == NONE ? NULL : &t);
@@ -180,7 +180,7 @@ void expect_published(const publication *p) {
 }
 
 /* Adds the allowed results. Like the results of multicast_destroy(), they depend on running calls
- * of the observers. */
+ * to the observers. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -214,8 +214,8 @@ void perform_destroy_broadcaster(const record *r) {
   finish(status, &allowed);
 }
 
-/* Returns the multicast of a name, adds the errors that the arguments allow, and stores in
- * `is_destroyed` whether a caller has destroyed that multicast. */
+/* Returns a name's multicast, adds the errors that the arguments may cause to `errors`, and stores
+ * in `is_destroyed` whether a caller has destroyed that multicast. */
 static int find_target(const choice *c, const name_choice *name, outcomes *errors,
                        bool *is_destroyed) {
   int target = NONE;

@@ -24,7 +24,7 @@ void perform_create(const record *r) {
   NOTE("= m%lld", index);
 }
 
-/* Adds the allowed results of ending a multicast, which depend on running calls of its delegates,
+/* Adds the allowed results of ending a multicast, which depend on running calls to its delegates,
  * including delegates that have already been removed. */
 static void allow_end(outcomes *allowed, int target) {
   allow(allowed, MULTICAST_OK);
