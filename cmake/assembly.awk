@@ -77,7 +77,7 @@ FNR == 1 && demangle != "" {
 }
 hidden != "" && /^\t\.(protected|globl|hidden)\t/ { next }
 hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]) }
-# The implementation may have been internal to the module.
+# Exports the implementation, which may have been internal to the module.
 /^\t\.(hidden|weak)\t\$[es][0-9]/ && $2 in is_exported {
   sub(/hidden/, "protected")
   sub(/weak/, "globl")
@@ -93,11 +93,11 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
   $0 = $0 rest
 }
 
-# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name is
-# on the stacks of the called functions. A jump to multicast_invoke_listed remains a jump, because
-# that name is just as helpful. Functions in `jumping` keep their jumps, because calls would take
-# longer, and the names of their targets are just as helpful. No exported function has more than six
-# arguments, so nothing is passed on the stack.
+# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name
+# stays on the stack while the called function runs. A jump to multicast_invoke_listed remains a
+# jump, because that name is just as helpful. Functions in `jumping` keep their jumps, because calls
+# would take longer, and the names of their targets are just as helpful. No exported function has
+# more than six arguments, so nothing is passed on the stack.
 /^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
 is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)

@@ -338,7 +338,7 @@ static void backup_did_save(void *self, const struct document *document, size_t 
   printf("  backup: %s, %zu bytes\n", document->name, bytes);
 }
 
-/* Follows the links that begin with `scheme`, and refuses names that look like one. */
+/* Follows the links that begin with `scheme`, and refuses names that look like such a link. */
 struct opener {
   const char *scheme;
 };

@@ -39,8 +39,8 @@
 
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// With `initial-exec`, a read is a single `mov %fs:`. The few bytes fit into the space that the
-// loader reserves for libraries that are opened later.
+// With `initial-exec`, a read is a single `mov %fs:`. The library's few bytes fit into the space
+// that the loader reserves for libraries opened later.
 #ifdef __APPLE__
 #define SHIMS_TLS
 #else
@@ -185,7 +185,7 @@ SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
 SHIMS_SYSTEM void shims_deallocate(void *block);
 
 // Returns the whole pages within a block of libc's allocator to the system. Afterwards each page is
-// zero or unchanged. Returns the number of bytes that the system has received. Preserves errno.
+// zero or unchanged. Returns the size of these pages in bytes. Preserves errno.
 SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
 // Maps zeroed pages, for which the system allocates no memory until they are used. Returns NULL if
@@ -263,8 +263,8 @@ extern SHIMS_HIDDEN shims_padded_lock shims_locks[SHIMS_LOCK_COUNT] __attribute_
 extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT + 1]
     __attribute__((aligned(64)));
 
-// The lists of the threads that sleep in the wait graph. The hash of a thread's key selects its
-// list.
+// The lists of the threads that are sleeping in the wait graph. The hash of a thread's key selects
+// its list.
 #define SHIMS_SLEEPER_LISTS 64
 struct shims_sleepers {
   void *first, *last;
@@ -340,9 +340,9 @@ SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// A descriptor is readable after a set until the next clear; the caller alternates the two. The
-// functions preserve errno, because it belongs to the program's code. They are not cancellation
-// points, because the caller holds a lock.
+// A descriptor is readable from each shims_event_set() to the next shims_event_clear(); the caller
+// alternates the two. The functions preserve errno, because it belongs to the program's code. They
+// are not cancellation points, because the caller holds a lock.
 
 SHIMS_SYSTEM int shims_event_open(void);
 

@@ -21,7 +21,7 @@ typedef struct sleeper {
   pthread_cond_t condition;
 } sleeper;
 
-// The sleepers whose words have the same hash, the first to arrive first. There are only a few
+// The sleepers whose words have the same hash, in order of arrival. There are only a few
 // lists, because a fork acquires the mutexes of all of them, and the thread sanitizer can track
 // only 64 locks in one thread, including the library's locks.
 typedef struct bed {
