@@ -165,9 +165,9 @@ function(multicast_add_embedded_swift_object object)
   endforeach()
   # The code is optimized for size, except functions with the attribute @_optimize(speed), which
   # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
-  # can double its time. Functions in JUMPING jump to other functions where a call would take
-  # longer. The function in PLACED begins the given number of bytes after the start of a cache line,
-  # so that its loop has a good position.
+  # can double its time. Functions in JUMPING keep their tail calls as jumps, because calls would
+  # take longer. The function in PLACED begins the given number of bytes after the start of a cache
+  # line, so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
   list(POP_FRONT arg_PLACED placed begin)

@@ -177,8 +177,8 @@ lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
 # system, where swiftc puts them into the debug information.
 /^\t\.cfi_sections/ && !is_arm { next }
-# On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then marks the
-# functions as ones that cannot be unwound.
+# On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then declares
+# that the functions cannot be unwound.
 is_arm && /^\t\.cantunwind/ { print "\t.personality\tshims_personality"; next }
 
 # The time of a loop depends on where it begins within a cache line. The start of the function is

@@ -92,8 +92,8 @@ extern "C" {
  * Structs      A struct that the caller fills starts with `struct_size`, which the caller must set
  *              to the struct's sizeof; 0 is invalid. All other fields default to zero, and reserved
  *              fields must be 0. The macro NAME_INIT initializes a struct with the defaults, and
- *              the function NAME_default() returns one. A caller that can use neither sets
- *              `struct_size` and clears the rest. Where a function takes a pointer to options, NULL
+ *              the function NAME_default() returns one. A caller that can use neither must set
+ *              `struct_size` and clear the rest. Where a function takes a pointer to options, NULL
  *              means the defaults. The library accepts a struct that is larger than its own, up to
  *              1024 bytes, if the additional fields are 0. When the library fills in such a struct,
  *              it clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
@@ -112,9 +112,9 @@ extern "C" {
  *              delegate that it has removed. Unless it removes by token or by position, it also
  *              waits for calls to matching delegates that an earlier removal has removed. Other
  *              delegates do not delay it. If the removing thread is in such a call, or if a thread
- *              in such a call waits in the library for the removing thread, the removal does not
- *              wait and returns MULTICAST_PENDING. The library cannot detect other waits: if the
- *              removing thread holds a lock that the delegate acquires, both wait forever.
+ *              in such a call is waiting in the library for the removing thread, the removal does
+ *              not wait and returns MULTICAST_PENDING. The library cannot detect other waits: if
+ *              the removing thread holds a lock that the delegate acquires, both wait forever.
  * Contexts     The library borrows a context until the removal has completed. When a removal
  *              returns MULTICAST_OK, the registration has ended: no thread is in a call to it, and
  *              no thread ever will be. The context then belongs to the caller again, unless another
@@ -1231,7 +1231,7 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// `flags`: the invocation waits until its queued calls have been made, dropped or cancelled.
 ///
 /// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
-/// thread, or if it has none, by the thread that ran it last. If that thread is the invoking
+/// thread or, if it has none, by the thread that ran it last. If that thread is the invoking
 /// thread, or is waiting for the invoking thread, the invocation does not wait for the call, which
 /// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the thread has
 /// ended, the invocation waits until another thread runs the queue, unless a thread that might run
@@ -1365,9 +1365,9 @@ enum multicast_reentry_code {
   ///
   /// A deferred invocation returns 0. multicast_invoke_with() counts it as `queued`, and with
   /// MULTICAST_WAIT, which does not wait for it, also as `unfinished`. Its payload is copied unless
-  /// it is handed over; if `size` is 0, the pointer itself is passed on. If 65536 invocations are
-  /// already deferred, the next one fails with MULTICAST_ERROR_LIMIT. If there is no memory to
-  /// defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// it is handed over; if `size` is 0, the pointer itself is passed on. While 65536 invocations
+  /// are deferred, another one fails with MULTICAST_ERROR_LIMIT. If there is no memory to defer an
+  /// invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
@@ -1391,7 +1391,7 @@ typedef struct multicast_create_options {
   /// replays first, in the order in which the invocations began. (default: 0, none)
   ///
   /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
-  /// queued if the delegate has a queue. Removing the delegate ends its replays. Invocations that
+  /// queued if the delegate has a queue. Removing the delegate stops its replays. Invocations that
   /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
   /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
   /// the replays, for all delegates. If several delegates are added together, all of them receive a
@@ -1511,7 +1511,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// @return Same as multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call
 ///         to an observer is still running on another thread. A second call, after this one has
 ///         returned, returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
-/// Threads:   waits without a limit for threads that are looking up names, but only briefly.
+/// Threads:   also waits briefly, even beyond the limit, for threads that are looking up names.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1560,7 +1560,7 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// One registration covers all of these names, including names that are created later. A
 /// notification or multicast_broadcaster_deliver() calls the observers of the name first, and then
 /// the observers of its prefixes, from the longest prefix to the shortest. Each group is invoked
-/// when the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
+/// after the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
 /// calls. An observer that an earlier group has added is therefore called. During the call,
 /// multicast_current_name() returns the name. Invoking the multicast of a name does not call
 /// observers of prefixes.
@@ -1683,7 +1683,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /// The functions that connect the names of a broadcaster with other processes and machines. The
 /// program or a library for a message broker provides them. libmulticast itself has no network
-/// code. examples-c/14_transport.c is a complete transport.
+/// code. examples-c/14_transport.c contains a complete transport.
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, and then `publish`. The
 /// transport passes notifications that it receives to multicast_broadcaster_deliver(), except those
@@ -1862,7 +1862,7 @@ typedef struct multicast_watch {
   uint32_t reserved;     ///< Must be 0.
   /// Passed to the functions. Keep it valid until multicast_set_watch() has removed the watch.
   void *context;
-  /// The duration from which a call counts as slow, and a wait as stuck (default: 0, never).
+  /// The duration at which a call begins to count as slow, and a wait as stuck (default: 0, never).
   uint64_t slow_ns;
   /// Called after a call that took at least `slow_ns`. `label` is the label of the registration, or
   /// NULL, and is valid until this function returns.

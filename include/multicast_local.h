@@ -36,7 +36,7 @@ extern "C" {
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
  *              so it arrives even if the process ends immediately, no matter how. If a ring is
- *              full, `overflow` decides what happens. Both sides count losses: see
+ *              full, `overflow` decides what happens. Publisher and receiver both count losses: see
  *              multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
@@ -148,10 +148,10 @@ typedef struct multicast_local_options {
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
-  /// The time to wait before the second attempt to join. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
-  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
-  /// (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to join. Each further wait is twice as long, but
+  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
+  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
+  /// invalid (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;

@@ -141,10 +141,10 @@ typedef struct multicast_nats_options {
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
   /// message. While more bytes are waiting, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
-  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
-  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
-  /// (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, but
+  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
+  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
+  /// invalid (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;

@@ -52,8 +52,8 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record SHIMS_TLS;
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 
-// Like shims_get_thread_record(), but computes the variable's address again. Otherwise the compiler
-// would keep the address in a register throughout a loop.
+// Like shims_get_thread_record(), but computes the variable's address again, so that the compiler
+// need not keep the address in a register throughout a loop.
 static inline void *shims_get_thread_record_again(void) {
 #if defined __x86_64__ && defined __ELF__
   void *record;
@@ -123,7 +123,7 @@ SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// A slab's data, in addition to its word: see SlabDirectory.
+// A slab's data, except its word in the directory: see SlabDirectory.
 typedef struct shims_slab {
   uint64_t floor;   // its slots receive this generation or a newer one
   uint32_t next;    // in a free slab: the next free slab's number + 1, or 0
