@@ -13,7 +13,7 @@
  *
  * Usage: 02_fanout [FILE] [PATTERN]
  *
- * Prints, without arguments on Debian (only the last number varies):
+ * Without arguments, prints this on Debian (only the last number varies):
  *
  *     delegate      calls  result
  *     counter         674  lines: 674; bytes: 34475

@@ -87,8 +87,8 @@ extern "C" {
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
 /// `flags` of multicast_mqtt_options: messages consist only of payloads, for subscribers that do
-/// not use this library. A payload that looks like a message of this library is published as such a
-/// message. With MQTT 3.1.1, a transport then receives its own publications.
+/// not use this library. A payload that could be mistaken for a message of this library is
+/// still preceded by the 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 

@@ -90,8 +90,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 #ifndef SHIMS_CL
 
-// Returns the same address, but hides its origin from the compiler, so that the compiler keeps the
-// address in a register instead of counting down a length.
+// Returns the same address, but hides its origin from the compiler, so that a loop keeps addresses
+// in registers instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
@@ -449,13 +449,13 @@ SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Registers the fork handlers. A constructor registers them when the library is loaded, before any
-// thread can be inside the library. The first use of the library registers them again, without
-// holding a lock. Before a fork, the most recently registered handler is called first. If an
-// allocator was loaded after the library, its handlers, which acquire the allocator's lock, are
-// between the two registrations. A thread that holds a lock of the library may be waiting for the
-// allocator's lock, so the fork must acquire the allocator's lock last. Returns false if memory has
-// run out.
+// Registers the fork handlers a second time, at the first use of the library. A constructor has
+// already registered them when the library was loaded, before any thread could be inside the
+// library. Before a fork, the most recently registered handler is called first. If an allocator was
+// loaded after the library, its handlers, which acquire the allocator's lock, are between the two
+// registrations. A thread that holds a lock of the library may be waiting for the allocator's lock,
+// so the fork must acquire the allocator's lock last. Hold no lock during the call. Returns false
+// if memory has run out.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.

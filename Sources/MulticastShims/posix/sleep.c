@@ -12,7 +12,7 @@
 #include "posix.h"
 
 // A sleeping thread, on its own stack. Each sleeper has its own condition variable, so that waking
-// one thread wakes no other thread, and no thread that is sleeping on another word.
+// one thread wakes no other, whether it is sleeping on the same word or not.
 typedef struct sleeper {
   const uint32_t *word;
   struct sleeper *next;

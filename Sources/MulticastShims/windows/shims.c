@@ -39,8 +39,8 @@ bool shims_membarrier(void) {
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// free() must not be called with a block of _aligned_malloc(), and shims_deallocate() does not know
-// the alignment. So all blocks come from _aligned_malloc().
+// free() must not be called with a block from _aligned_malloc(), and shims_deallocate() does not
+// know the alignment. So all blocks come from _aligned_malloc().
 void *shims_allocate(size_t size, size_t alignment) {
   const size_t least = 2 * sizeof(void *);
   return _aligned_malloc(size, alignment > least ? alignment : least);
