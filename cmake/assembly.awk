@@ -19,8 +19,8 @@ BEGIN { print "\t.hidden\tshims_personality" }
 
 # Stacks show the names of the interface functions, and readable names for all other functions.
 #
-# swiftc makes an exported function a thunk that jumps to its implementation, so the exported name
-# would not appear on any stack. This script exchanges the two names: the implementation is
+# swiftc compiles an exported function to a thunk that jumps to the implementation, so the exported
+# name would not appear on any stack. This script exchanges the two names: the implementation is
 # exported, and the linker leaves the thunk out.
 NR == FNR && /^multicast_[a-z_]+:/ { thunk = $1; sub(/:.*/, "", thunk); length_of_thunk = 0; next }
 NR == FNR && thunk != "" && /^\t[a-z]/ {

@@ -1001,8 +1001,8 @@ enum multicast_overflow_code {
 typedef struct multicast_queue_options {
   uint32_t struct_size;  ///< sizeof(multicast_queue_options).
   uint32_t flags;        ///< Must be 0.
-  /// The number of calls that fit, 1 to 2^24. Each uses 64 to 192 bytes, which are allocated when
-  /// the queue is created (default: 0, which means 1024).
+  /// The number of calls that fit, 1 to 2^24. Each call uses 64 to 192 bytes, which are allocated
+  /// when the queue is created (default: 0, which means 1024).
   size_t capacity;
   /// What to do with a new call when the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
@@ -1015,9 +1015,9 @@ typedef struct multicast_queue_options {
   /// For a loop that is woken by a function, such as uv_async_send(), g_main_context_wakeup() or
   /// call_soon_threadsafe(), rather than by a descriptor. Called on the invoking thread when a call
   /// is queued, and on the thread that ran the queue when a run ends while calls are still waiting.
-  /// Called once, and not again until the loop's thread calls multicast_queue_run(). A delegate
-  /// that runs its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits
-  /// for a `wake` on another thread, and `wake` is never called afterwards.
+  /// Called only once until the loop's thread calls multicast_queue_run(). A delegate that runs its
+  /// own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a `wake`
+  /// on another thread, and `wake` is never called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
@@ -1233,7 +1233,7 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
 /// thread or, if it has none, by the thread that ran it last. If that thread is the invoking
 /// thread, or is waiting for the invoking thread, the invocation does not wait for the call, which
-/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the thread has
+/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the last one has
 /// ended, the invocation waits until another thread runs the queue, unless a thread that might run
 /// it is waiting for the invoking thread.
 /// @since 1.1
@@ -1261,9 +1261,9 @@ typedef struct multicast_invocation {
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`, called exactly once with the result of `copy`. Without `copy`, called exactly
   /// once with `payload`, which the library owns from this call on. It runs when the last call that
-  /// shares the payload has returned or been abandoned and no replay can need the payload, on the
-  /// thread on which that happens. If no call was queued, it runs before the invocation returns. It
-  /// also runs if the invocation fails.
+  /// shares the payload has returned or been abandoned, and no replay can still need the payload,
+  /// on the thread on which this happens. If no call was queued, it runs before the invocation
+  /// returns. It also runs if the invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: the time limit in nanoseconds on the monotonic clock, from the beginning
   /// of the invocation (default: 0, no limit, unlike the `timeout_ns` of functions). It limits
@@ -1330,7 +1330,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            yours. After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
-/// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
+/// Reentry:   inside a call from a queue, calls that are put into that queue count as `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, also one for each series of consecutive calls
 ///            to the same queue.
@@ -1561,9 +1561,9 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// notification or multicast_broadcaster_deliver() calls the observers of the name first, and then
 /// the observers of its prefixes, from the longest prefix to the shortest. Each group is invoked
 /// after the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
-/// calls. An observer that an earlier group has added is therefore called. During the call,
-/// multicast_current_name() returns the name. Invoking the multicast of a name does not call
-/// observers of prefixes.
+/// calls. An observer that an earlier group has added is therefore called. Observers of
+/// prefixes obtain the name from multicast_current_name(). Invoking the multicast of a name does
+/// not call observers of prefixes.
 ///
 /// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
 ///                special meaning. Each prefix counts as one of the broadcaster's names.
@@ -1698,7 +1698,7 @@ typedef struct multicast_transport {
   uint32_t flags;        ///< 0 or MULTICAST_TRANSPORT_PREFIXES.
   void *context;         ///< Passed to all functions.
   /// Sends one notification. Called on the notifying thread. `name` and `payload` are valid only
-  /// during the call; `payload` is the notifier's, and NULL only if `size` is 0.
+  /// during the call; `payload` is the notifier's pointer, and NULL only if `size` is 0.
   /// multicast_broadcaster_notify() returns the result if it is negative. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
@@ -1707,9 +1707,9 @@ typedef struct multicast_transport {
   /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
   /// both, or neither if they cancel each other out. The last call reports the current state. After
   /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
-  /// when another observer of the name is registered or unregistered, if the name then has any. The
-  /// same applies if `subscribe` could not be called, because 256 calls are nested or the thread
-  /// has no memory for its first call.
+  /// when another observer of the name is registered or unregistered, if the name then has
+  /// observers. The same applies if `subscribe` could not be called, because 256 calls are nested
+  /// or the thread has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
   /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
   /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
@@ -1815,7 +1815,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// process, with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
 ///
 /// A multicast is shown with its label, or with the first 63 bytes of its name in a broadcaster; a
-/// queue with its label; and a thread with the name that the system knows.
+/// queue with its label; and a thread with the name that the system has for it.
 ///
 /// A function is shown as library(symbol+offset), where `program` is the executable. A function
 /// that is not exported, such as a static one, is shown as library(+offset), for which addr2line
@@ -2054,8 +2054,8 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 ///
 /// This work includes a lock, an allocation and a system call. This thread's first invocation of
 /// each multicast also acquires a lock. Make that invocation in advance, too, for example with an
-/// event that no delegate wants. The thread stays prepared until it ends. Inside a delegate, it is
-/// already prepared.
+/// event that no delegate wants. The thread stays prepared until it ends. A thread inside a
+/// delegate is already prepared.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      O(1); a lock, a system call, and an allocation for several threads at a time.

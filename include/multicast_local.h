@@ -120,8 +120,8 @@ typedef struct multicast_local_options {
   /// (default: NULL, "default").
   const char *group;
   /// The folder that contains the groups' folders, as an absolute path. It is created if it does
-  /// not exist, whatever the umask. It and the groups' folders must belong to this user, be
-  /// inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
+  /// not exist, whatever the umask. This folder and the groups' folders must belong to this user,
+  /// be inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
   /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
   /// neither, /tmp/multicast-UID).
   const char *directory;

@@ -55,11 +55,11 @@ extern "C" {
  *              correlation data. Questions and answers are messages as described above, and are
  *              never retained. Other programs can therefore answer questions, and can ask questions
  *              if they use such a response topic. Questions need MQTT 5.
- * Security     Any client that the broker allows to publish can notify, and any client that it
- *              allows to subscribe can read. Only the broker's access control and TLS protect the
- *              messages. Observers must check payloads. A hostile broker can end the process,
- *              because libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know.
- *              With `protocol` 4, there are no properties.
+ * Security     Any client that the broker allows to publish can notify observers, and any client
+ *              that it allows to subscribe can read notifications. Only the broker's access control
+ *              and TLS protect the messages. Observers must check payloads. A hostile broker can
+ *              end the process, because libmosquitto 2.0 calls abort() for an MQTT 5 property that
+ *              it does not know. With `protocol` 4, there are no properties.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received.
  * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the

@@ -32,8 +32,8 @@ extern "C" {
  *              Messages with other subjects are dropped and counted.
  * Order        The publications of one transport arrive in order at every other transport, even
  *              across interruptions of the connection. If the program has called libnats's
- *              nats_SetMessageDeliveryPoolSize() with more than 1, only publications of the same
- *              name arrive in order.
+ *              nats_SetMessageDeliveryPoolSize() with a value above 1, only publications of the
+ *              same name arrive in order.
  * Losses       A notification arrives at most once. A notification is lost if it is in transit when
  *              a connection ends, or if the receiver is not connected at that time. The server ends
  *              the connection of a receiver that is too slow for too long. While this process has
@@ -45,9 +45,9 @@ extern "C" {
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
  *              published to that subject. Other programs can therefore answer questions, and can
  *              ask questions if they use such a reply subject.
- * Security     Any client that the server allows to publish can notify, and any client that it
- *              allows to subscribe can read. Only the server's permissions and TLS protect the
- *              messages. Observers must check payloads.
+ * Security     Any client that the server allows to publish can notify observers, and any client
+ *              that it allows to subscribe can read notifications. Only the server's permissions
+ *              and TLS protect the messages. Observers must check payloads.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received. libnats has up
  *              to four more threads for all transports of a process, which run no observers.
