@@ -1,7 +1,7 @@
 # The transports of broadcasters: libmulticast-local (between processes, built unless
 # MULTICAST_LOCAL is OFF), libmulticast-mqtt (built if MULTICAST_MQTT is ON) and libmulticast-nats
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
-# and, if it needs one, the client library that Debian packages.
+# and, if it needs one, a client library that Debian packages.
 
 if(APPLE AND (MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS))
   message(FATAL_ERROR "MULTICAST_LOCAL, MULTICAST_MQTT, MULTICAST_NATS: the transports need Linux.")
@@ -27,7 +27,7 @@ endif()
 # multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
 # ENGINE is the client library with the header HEADER. The cache variables
 # MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its location. PACKAGE is the
-# Debian package.
+# Debian package that contains it.
 function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)

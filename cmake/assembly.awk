@@ -116,8 +116,8 @@ is_interface && is_x86 && /^\.Lfunc_end[0-9]+:/ {
   is_interface = 0
 }
 # The function has already restored the registers of its caller, and the called function overwrites
-# the stack slots from which they were restored. An unwinder must not look for them there. With
-# frame pointers, the stub has a frame.
+# the stack slots from which they were restored. An unwinder must therefore not read these slots.
+# With frame pointers, the stub has a frame.
 function call_of(jump) {
   sub(/^\tj[a-z]+\t/, "", jump)
   sub(/[ \t]*# TAILCALL.*/, "", jump)
@@ -167,8 +167,8 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
   $0 = $0 rest
 }
 
-# Drops the list of RISC-V extensions, some of which older assemblers do not know. They then use the
-# extensions for which the C compiler is configured.
+# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without it, they
+# use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
 # On RISC-V, clang cannot call symbols that begin with a dollar sign, and on ARM GNU's assembler cannot.
 # Demanglers accept both forms.
@@ -181,9 +181,9 @@ lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # that the functions cannot be unwound.
 is_arm && /^\t\.cantunwind/ { print "\t.personality\tshims_personality"; next }
 
-# The time of a loop depends on where it begins within a cache line. The start of the function is
-# placed so that the loop has a good position without padding before it, which would take time.
-# Tests/Benchmarks/placement says which positions are good.
+# The speed of a loop depends on where the loop begins within a cache line. The start of the
+# function is placed so that the loop has a good position without padding before it, which would
+# take time. Tests/Benchmarks/placement says which positions are good.
 /^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }
 is_placed && !has_begun && /^[^\t .#][^\t ]*:/ { print "\t.skip\t" begin ", 0x90"; has_begun = 1 }
 padding != "" {

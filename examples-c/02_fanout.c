@@ -245,7 +245,7 @@ static void head_release(void *context) {
 
 /* ---- The reader ----------------------------------------------------------------------------- */
 
-/* The state of all delegates. The head's context is on the heap; only its report is here. */
+/* The state of all delegates. The head's context is on the heap; only its report is stored here. */
 struct audience {
   struct counter counter;
   struct words words;
