@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// With the trait Embedded, the core is compiled as Embedded Swift, as by CMake, and needs only
+/// With the trait Embedded, the core is compiled as Embedded Swift, as with CMake, and needs only
 /// libc.
 private let embedded: BuildSettingCondition = .when(traits: ["Embedded"])
 private let embeddedOnLinux: BuildSettingCondition = .when(
@@ -45,7 +45,7 @@ let package = Package(
             // Optimize for size, except functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // Omit unwinding tables. With them, exceptions would pass through the library, because
+            // Omit unwinding tables, which would let exceptions pass through the library, because
             // SwiftPM cannot make swiftc use the personality in MulticastShims/common/unwind.c.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
@@ -79,8 +79,8 @@ let package = Package(
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
       exclude: ["README.md"],
-      // On macOS a delegate may be an object of Objective-C, for which unowned references of the
-      // Swift runtime do not work.
+      // On macOS a delegate may be an Objective-C object, for which the Swift runtime's unowned
+      // references do not work.
       swiftSettings: [.define("WeakBoxes", .when(platforms: [.macOS]))]),
     .testTarget(
       name: "MulticastSwiftTests", dependencies: ["MulticastSwift", "CMulticast"],

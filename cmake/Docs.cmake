@@ -1,5 +1,5 @@
-# Builds the reference. Doxygen generates HTML for multicast.h with the examples, for the headers of
-# the transports, and for the C++ headers, and man pages for the C headers.
+# Builds the reference. Doxygen generates man pages for the C headers, and HTML for multicast.h with
+# the examples, for the transports' headers and for the C++ headers.
 #
 #   cmake --build build --target docs
 #

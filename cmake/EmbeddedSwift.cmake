@@ -20,7 +20,7 @@ if(APPLE)
 endif()
 if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembly)
   if(CMAKE_C_COMPILER_TARGET)
-    # The names of Swift's libraries contain no vendor.
+    # Swift's libraries are named after the target without its vendor.
     string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
   elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR)
     set(multicast_swift_target ${CMAKE_SYSTEM_PROCESSOR}-unknown-linux-gnu)
@@ -85,7 +85,7 @@ set(multicast_swift_target_flags)
 if(multicast_swift_target AND NOT multicast_assembly)
   set(multicast_swift_target_flags -target ${multicast_swift_target} ${multicast_macos_swift_flags})
   if(multicast_swift_target MATCHES "^riscv64-none-")
-    # Linux's ABI passes arguments in floating-point registers.
+    # Linux's ABI passes floating-point arguments in floating-point registers.
     list(APPEND multicast_swift_target_flags -Xcc -march=rv64gc -Xcc -mabi=lp64d)
   elseif(multicast_swift_target MATCHES "^i[3-6]86-")
     # Linux aligns the stack to 16 bytes at each call. The bare-metal target aligns it only to 4
@@ -165,9 +165,9 @@ function(multicast_add_embedded_swift_object object)
   endforeach()
   # The code is optimized for size, except functions with the attribute @_optimize(speed), which
   # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
-  # can double its time. Functions in JUMPING jump to other functions where a call would take
-  # longer. The function in PLACED begins the given number of bytes after the start of a cache line,
-  # so that its loop has a good position.
+  # can double its time. Functions in JUMPING keep their tail calls as jumps, because calls would
+  # take longer. The function in PLACED begins the given number of bytes after the start of a cache
+  # line, so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
   list(POP_FRONT arg_PLACED placed begin)

@@ -14,7 +14,7 @@ if(NOT multicast_architecture)
   set(multicast_architecture ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 string(REPLACE aarch64 arm64 multicast_architecture "${multicast_architecture}")
-# macOS 11 is the first version for arm64. CMake itself sets no version, in which case the C
+# macOS 11 is the first version for arm64. CMake itself sets no version, and without one the C
 # compiler targets the version of this machine.
 set(multicast_macos ${CMAKE_OSX_DEPLOYMENT_TARGET})
 if(NOT multicast_macos)

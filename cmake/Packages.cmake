@@ -13,11 +13,11 @@
 # are also libmulticast-local1 and libmulticast-local-dev, and likewise with MULTICAST_MQTT and
 # MULTICAST_NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with
 # machine code there is a package with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb,
-# which dpkg and apt install like any .deb. It has line numbers if the build type has them.
+# which dpkg and apt install like any .deb. Line numbers depend on the build type.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-# The maintainer, determined in the same way as in Debian's tools.
+# The maintainer, determined as Debian's tools determine it.
 set(multicast_maintainer "$ENV{DEBFULLNAME}")
 if(NOT multicast_maintainer)
   set(multicast_maintainer "libmulticast maintainers")

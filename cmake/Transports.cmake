@@ -1,22 +1,22 @@
 # The transports of broadcasters: libmulticast-local (between processes, built unless
 # MULTICAST_LOCAL is OFF), libmulticast-mqtt (built if MULTICAST_MQTT is ON) and libmulticast-nats
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
-# and, if it needs one, the client library that Debian packages.
+# and, if it needs one, a client library that Debian packages.
 
 if(APPLE AND (MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS))
   message(FATAL_ERROR "MULTICAST_LOCAL, MULTICAST_MQTT, MULTICAST_NATS: the transports need Linux.")
 endif()
 
-# Undefined symbols are errors, but only in this project: with clang, the functions of a parent
-# project's sanitizer are defined in the program.
+# Undefined symbols are errors, but not in a parent project, because with clang the functions of its
+# sanitizer are defined only in the program.
 set(multicast_no_undefined)
 if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
 endif()
 
 # Link-time optimization helps because much of the cost of a message is in calls between small
-# files. A linker that was chosen by a flag may not support it, and CMake's check does not try that
-# linker.
+# files. A linker that was chosen by a flag may not support this optimization, and CMake's check
+# does not try that linker.
 set(multicast_has_ipo OFF)
 if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
     AND NOT CMAKE_SHARED_LINKER_FLAGS MATCHES "-fuse-ld")
@@ -27,7 +27,7 @@ endif()
 # multicast_find_engine(NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
 # ENGINE is the client library with the header HEADER. The cache variables
 # MULTICAST_<ENGINE>_INCLUDE and MULTICAST_<ENGINE>_LIBRARY contain its location. PACKAGE is the
-# Debian package.
+# Debian package that contains it.
 function(multicast_find_engine NAME ENGINE HEADER LIBRARY VERSION PACKAGE)
   set(include MULTICAST_${ENGINE}_INCLUDE)
   set(library MULTICAST_${ENGINE}_LIBRARY)

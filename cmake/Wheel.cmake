@@ -49,11 +49,11 @@ target_link_libraries(multicast_python PRIVATE multicast)
 set_target_properties(multicast_python PROPERTIES
   PREFIX "" OUTPUT_NAME _core SUFFIX .abi3.so LIBRARY_OUTPUT_DIRECTORY ${multicast_wheel}
   C_STANDARD 11 C_EXTENSIONS ON C_VISIBILITY_PRESET hidden
-  # The library is in the same folder.
+  # The library is in the same folder as the extension.
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
-# The wheel's platform names the oldest glibc that the library supports (see OldGlibc.cmake), or
-# otherwise musl or the libc of this machine.
+# The wheel's platform tag names the oldest supported glibc (see OldGlibc.cmake) or musl; a wheel
+# with neither is only for this machine's libc.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <features.h>

@@ -21,9 +21,9 @@ endif()
 # ---- The core -------------------------------------------------------------------------------------
 
 # Swift's toolchains for Linux have no Embedded standard library for Windows. The one for bare metal
-# works if it is renamed. Its files also contain the target's name, and offsets, so sed replaces the
-# name with one of the same length. The target is Cygwin, not MinGW, because the standard library
-# treats `long` as a synonym of Int, but `long` has 32 bits in MinGW.
+# works if it is renamed. Its files also contain the target's name, and offsets that must stay
+# correct, so sed replaces the name with one of the same length. The target is Cygwin, not MinGW,
+# because the standard library treats `long` as a synonym of Int, but `long` has 32 bits in MinGW.
 set(multicast_swift_target x86_64-unknown-windows-cygnus)
 set(multicast_modules ${PROJECT_BINARY_DIR}/multicast-modules)
 get_filename_component(directory ${MULTICAST_SWIFTC} REALPATH)

@@ -19,8 +19,8 @@ BEGIN { print "\t.hidden\tshims_personality" }
 
 # Stacks show the names of the interface functions, and readable names for all other functions.
 #
-# swiftc makes an exported function a thunk that jumps to its implementation, so the exported name
-# would not appear on any stack. This script exchanges the two names: the implementation is
+# swiftc compiles an exported function to a thunk that jumps to the implementation, so the exported
+# name would not appear on any stack. This script exchanges the two names: the implementation is
 # exported, and the linker leaves the thunk out.
 NR == FNR && /^multicast_[a-z_]+:/ { thunk = $1; sub(/:.*/, "", thunk); length_of_thunk = 0; next }
 NR == FNR && thunk != "" && /^\t[a-z]/ {
@@ -77,7 +77,7 @@ FNR == 1 && demangle != "" {
 }
 hidden != "" && /^\t\.(protected|globl|hidden)\t/ { next }
 hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]) }
-# The implementation may have been internal to the module.
+# Exports the implementation, which may have been internal to the module.
 /^\t\.(hidden|weak)\t\$[es][0-9]/ && $2 in is_exported {
   sub(/hidden/, "protected")
   sub(/weak/, "globl")
@@ -93,11 +93,11 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
   $0 = $0 rest
 }
 
-# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name is
-# on the stacks of the called functions. A jump to multicast_invoke_listed remains a jump, because
-# that name is just as helpful. Functions in `jumping` keep their jumps, because calls would take
-# longer, and the names of their targets are just as helpful. No exported function has more than six
-# arguments, so nothing is passed on the stack.
+# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name
+# stays on the stack while the called function runs. A jump to multicast_invoke_listed remains a
+# jump, because that name is just as helpful. Functions in `jumping` keep their jumps, because calls
+# would take longer, and the names of their targets are just as helpful. No exported function has
+# more than six arguments, so nothing is passed on the stack.
 /^(multicast_[a-z_]+|Multicast.multicast_invoke_listed):/ { is_interface = $1 !~ ("^(" jumping "):"); stub_count = 0 }
 is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tjmpq?\t.*# TAILCALL/ {
   $0 = call_of($0)
@@ -116,8 +116,8 @@ is_interface && is_x86 && /^\.Lfunc_end[0-9]+:/ {
   is_interface = 0
 }
 # The function has already restored the registers of its caller, and the called function overwrites
-# the stack slots from which they were restored. An unwinder must not look for them there. With
-# frame pointers, the stub has a frame.
+# the stack slots from which they were restored. An unwinder must therefore not read these slots.
+# With frame pointers, the stub has a frame.
 function call_of(jump) {
   sub(/^\tj[a-z]+\t/, "", jump)
   sub(/[ \t]*# TAILCALL.*/, "", jump)
@@ -167,8 +167,8 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
   $0 = $0 rest
 }
 
-# Drops the list of RISC-V extensions, some of which older assemblers do not know. They then use the
-# extensions for which the C compiler is configured.
+# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without it, they
+# use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
 # On RISC-V, clang cannot call symbols that begin with a dollar sign, and on ARM GNU's assembler cannot.
 # Demanglers accept both forms.
@@ -177,13 +177,13 @@ lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
 # system, where swiftc puts them into the debug information.
 /^\t\.cfi_sections/ && !is_arm { next }
-# On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then marks the
-# functions as ones that cannot be unwound.
+# On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then declares
+# that the functions cannot be unwound.
 is_arm && /^\t\.cantunwind/ { print "\t.personality\tshims_personality"; next }
 
-# The time of a loop depends on where it begins within a cache line. The start of the function is
-# placed so that the loop has a good position without padding before it, which would take time.
-# Tests/Benchmarks/placement says which positions are good.
+# The speed of a loop depends on where the loop begins within a cache line. The start of the
+# function is placed so that the loop has a good position without padding before it, which would
+# take time. Tests/Benchmarks/placement says which positions are good.
 /^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }
 is_placed && !has_begun && /^[^\t .#][^\t ]*:/ { print "\t.skip\t" begin ", 0x90"; has_begun = 1 }
 padding != "" {

@@ -13,7 +13,7 @@
  *
  * Usage: 02_fanout [FILE] [PATTERN]
  *
- * Prints, without arguments on Debian (only the last number varies):
+ * Without arguments, prints this on Debian (only the last number varies):
  *
  *     delegate      calls  result
  *     counter         674  lines: 674; bytes: 34475
@@ -245,7 +245,7 @@ static void head_release(void *context) {
 
 /* ---- The reader ----------------------------------------------------------------------------- */
 
-/* The state of all delegates. The head's context is on the heap; only its report is here. */
+/* The state of all delegates. The head's context is on the heap; only its report is stored here. */
 struct audience {
   struct counter counter;
   struct words words;

@@ -14,7 +14,7 @@
  *     follow, will_close  use multicast_visit(), too. The visitor stops at the first listener that
  *                         follows the link, or that refuses to have the document closed.
  *     will_rename,        use multicast_visit_undo(). All listeners prepare for the new name. If
- *     not_renamed         one refuses, those that have prepared are notified in reverse order.
+ *     not_renamed         one refuses, listeners that have prepared are notified in reverse order.
  *
  * The library's contexts are void pointers. They are converted to the type of a listener in two
  * places, listener_notify() and asked(), without a cast.
@@ -338,7 +338,7 @@ static void backup_did_save(void *self, const struct document *document, size_t 
   printf("  backup: %s, %zu bytes\n", document->name, bytes);
 }
 
-/* Follows the links that begin with `scheme`, and refuses names that look like one. */
+/* Follows the links that begin with `scheme`, and refuses names that look like such a link. */
 struct opener {
   const char *scheme;
 };

@@ -3,8 +3,8 @@
  * 06_broadcaster: a thread notifies screens by name, and the screens are called on the main thread.
  *
  * A screen that shows the title registers under the name "UpdateTitle". A typing thread notifies
- * the observers of that name of each new title, without knowing the screens. The broadcaster uses
- * the queue of the main loop, so a title waits there until the loop runs the queue. The screens are
+ * that name's observers of each new title, without knowing the screens. The broadcaster uses the
+ * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
  * called only on the main thread, as GUI toolkits require, and need no lock.
  *
  * At one point a screen is closed while a title is waiting for it. Unregistering cancels the

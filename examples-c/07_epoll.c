@@ -281,7 +281,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (argc > 1) fail(argv[1], "one argument too many; see --help");
-  /* If standard input were closed, the next opened descriptor would get its number. */
+  /* If standard input were closed, the next opened descriptor would receive its number. */
   if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
   /* Write each line immediately, even to a pipe. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

@@ -17,7 +17,7 @@
  * request. The worker reads the answer only if all calls have been made, because no store writes to
  * the answer after that. The answer is a part of the request, not a variable of the worker.
  *
- * The second request comes while the main loop is busy. The worker stops waiting and continues.
+ * The second request is made while the main loop is busy. The worker stops waiting and continues.
  * Later, the stores handle the request although nobody is waiting for it any more, and the request
  * is freed.
  *

@@ -3,8 +3,8 @@
  * 11_trace: a watch whose functions are called after each call, and after each slow call.
  *
  * The rest of the program does not have to know about the watch. While no watch is set, invocations
- * take no longer than usual. To draw a timeline of a program that sets no watch, see
- * multicast-trace in TRACE.md.
+ * take no extra time. To draw a timeline of a program that sets no watch, see multicast-trace in
+ * TRACE.md.
  *
  * Prints the text in expected/11_trace.txt.
  */

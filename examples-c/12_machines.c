@@ -11,8 +11,8 @@
  *
  *     gcc 12_machines.c -lmulticast-local -lmulticast -o 12_machines && ./12_machines
  *
- * With -DMQTT and -lmulticast-mqtt, the processes may be on several machines. The HOST and the PORT
- * of an MQTT broker then follow as arguments. Only attach() differs.
+ * With -DMQTT and -lmulticast-mqtt, the processes may be on several machines. The HOST and PORT of
+ * an MQTT broker are then the last arguments. Only attach() differs.
  *
  * Prints the text in expected/12_machines.txt.
  */

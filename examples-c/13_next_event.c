@@ -4,7 +4,7 @@
  *
  * The main thread wants an answer from a worker. It starts a job, and the worker invokes a
  * multicast when the job is done. The answer must not be missed if it arrives before the main
- * thread waits, so the steps are in this order:
+ * thread begins to wait, so the steps are in this order:
  *
  *     1. Add a delegate with a queue and MULTICAST_ONCE. From here on, no event is missed.
  *     2. Start the job.

@@ -76,7 +76,7 @@ extern "C" {
  *              structs, names and labels. An object belongs to the caller that created it until it
  *              is destroyed or ended. For contexts and payloads, see below.
  * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
- *              64-bit processor, a language that cannot pass structs by value passes the integer.
+ *              64-bit processor, a language without structs by value can pass the integer instead.
  *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
  *              or forged handle, or one of another kind, results in MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
@@ -92,13 +92,13 @@ extern "C" {
  * Structs      A struct that the caller fills starts with `struct_size`, which the caller must set
  *              to the struct's sizeof; 0 is invalid. All other fields default to zero, and reserved
  *              fields must be 0. The macro NAME_INIT initializes a struct with the defaults, and
- *              the function NAME_default() returns one. A caller that can use neither sets
- *              `struct_size` and clears the rest. Where a function takes a pointer to options, NULL
+ *              the function NAME_default() returns one. A caller that can use neither must set
+ *              `struct_size` and clear the rest. Where a function takes a pointer to options, NULL
  *              means the defaults. The library accepts a struct that is larger than its own, up to
  *              1024 bytes, if the additional fields are 0. When the library fills in such a struct,
  *              it clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
- * Cost         A function takes constant time unless its comment has a "Cost" line. A removal also
- *              issues a memory barrier if another thread has invoked the multicast.
+ * Cost         A function takes constant time unless its comment has a "Cost" line. In addition, a
+ *              removal issues a memory barrier if another thread has invoked the multicast.
  *
  * The life of a delegate:
  *
@@ -112,9 +112,9 @@ extern "C" {
  *              delegate that it has removed. Unless it removes by token or by position, it also
  *              waits for calls to matching delegates that an earlier removal has removed. Other
  *              delegates do not delay it. If the removing thread is in such a call, or if a thread
- *              in such a call waits in the library for the removing thread, the removal does not
- *              wait and returns MULTICAST_PENDING. The library cannot detect other waits: if the
- *              removing thread holds a lock that the delegate acquires, both wait forever.
+ *              in such a call is waiting in the library for the removing thread, the removal does
+ *              not wait and returns MULTICAST_PENDING. The library cannot detect other waits: if
+ *              the removing thread holds a lock that the delegate acquires, both wait forever.
  * Contexts     The library borrows a context until the removal has completed. When a removal
  *              returns MULTICAST_OK, the registration has ended: no thread is in a call to it, and
  *              no thread ever will be. The context then belongs to the caller again, unless another
@@ -127,18 +127,18 @@ extern "C" {
  *              several registrations share an object, either let `release` drop one reference to
  *              the object, or use no `release` and free the object after multicast_lifetime_end()
  *              has returned MULTICAST_OK (see the example 16_shared_context).
- * Counts       A removal that returns a count does not report MULTICAST_PENDING. If made outside
- *              all delegates, it returns when no call to the removed delegates is running. If made
- *              inside a delegate, it may return earlier. The variant with a time limit reports in
- *              `*out` whether calls are still running.
+ * Counts       A removal that returns a count does not report MULTICAST_PENDING. Outside all
+ *              delegates, it returns when no call to the removed delegates is running. Inside a
+ *              delegate, it may return earlier. The variant with a time limit reports in `*out`
+ *              whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
  *              the registration is removed. If a call to it is still running, the status is
  *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
  *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. The exception is `timeout_ns` in the struct multicast_invocation, where 0
- *              means no limit, because 0 is the default of every field.
+ *              caller. A `timeout_ns` of 0 means no limit only in the struct multicast_invocation,
+ *              because 0 is the default of every field.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -163,9 +163,9 @@ extern "C" {
  *              call the library. The library stays mapped after dlclose(). While the main thread is
  *              in exit(), including after `main` has returned, a removal on that thread does not
  *              wait for calls on other threads, because these calls may never return. If there are
- *              such calls, it returns MULTICAST_ERROR_TIMEOUT, and the program must free nothing.
- *              With musl, inside quick_exit(), or if another thread calls exit(), removals wait as
- *              usual, so use the variants with a time limit in these cases.
+ *              such calls, it returns MULTICAST_ERROR_TIMEOUT, and the program must not free
+ *              anything. With musl, inside quick_exit(), or if another thread calls exit(),
+ *              removals wait as usual, so use the variants with a time limit in these cases.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
  *              The library's destructor of thread-specific data then ends the call. It runs after
  *              the destructors of keys that were created earlier. A replay that the thread was
@@ -250,8 +250,8 @@ enum multicast_status_code {
   /// The operation has taken effect, but a call that it should have waited for is still running, on
   /// this thread or on a thread that is waiting for this one. A function that never waits also
   /// returns this status for calls on other threads. After a removal, keep the context until
-  /// `release` runs, or until multicast_ended_within() returns MULTICAST_OK. For threads and
-  /// watches, see multicast_queue_stop() and multicast_set_watch().
+  /// `release` runs, or until multicast_ended_within() returns MULTICAST_OK. For a queue's thread
+  /// and for watches, see multicast_queue_stop() and multicast_set_watch().
   MULTICAST_PENDING = 1,
   MULTICAST_ERROR_INVALID_HANDLE = -10,    ///< Null, stale, forged, or a handle of another kind.
   MULTICAST_ERROR_INVALID_ARGUMENT = -20,  ///< An invalid NULL, flag, size, name or reserved field.
@@ -308,7 +308,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for queued calls. If 0, these receive the pointer.
+/// @param size     Bytes at `payload`. Queued calls receive a copy or, if it is 0, the pointer.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
 ///         multicast has been destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
@@ -334,9 +334,9 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one has been
 ///         removed earlier and is still being called, the function waits for that call first.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
-///            builds an index of up to 48 bytes per delegate, and finding one takes O(1). O(1) to
-///            remove it. Removals in quick succession issue no memory barriers, but while they
-///            continue, each call to a delegate takes a few nanoseconds longer.
+///            builds an index of up to 48 bytes per delegate, with which finding one takes O(1).
+///            O(1) to remove it. Removals in quick succession issue no memory barriers, but while
+///            they continue, each call to a delegate takes a few nanoseconds longer.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -675,9 +675,9 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// A delegate can use this function to remove or pause itself without knowing its token.
 ///
 /// @return Its token, which may already have been removed; zero outside all delegates and visitors.
-/// Reentry:   inside a `release`, the result is the registration whose call ran the `release`. A
-///            `release` that runs at the end of its own delegate's last call is already outside
-///            that call, so the result is the registration of the enclosing call, or zero.
+/// Reentry:   inside a `release`, the result is the registration during whose call the `release`
+///            runs. A `release` that runs at the end of its own delegate's last call is already
+///            outside that call, so the result is the registration of the enclosing call, or zero.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -688,8 +688,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///
 /// @param event    Passed on unchanged. If the delegate does not want this event, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`, copied for a queued call. If 0, it receives the pointer.
-/// @return 1: it was called or its call was queued. 0: it is just being removed, is paused, does
+/// @param size     Bytes at `payload`. A queued call receives a copy or, if it is 0, the pointer.
+/// @return 1: it was called or its call was queued. 0: it is being removed, is paused, does
 ///         not want the event, or has a dead context; or its queue refused the call, or there was
 ///         no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT and
@@ -705,7 +705,7 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 ///
 /// @param visitor  Called for the delegate; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor`; may be NULL.
-/// @return 1: it was passed. 0: it is just being removed, is paused, or has a dead context.
+/// @return 1: it was passed. 0: it is being removed, is paused, or has a dead context.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         and MULTICAST_ERROR_OUT_OF_MEMORY as in multicast_invoke().
 /// @since 1.1
@@ -766,7 +766,7 @@ struct multicast_add_options {
   uint32_t struct_size;  ///< sizeof(multicast_add_options).
   /// MULTICAST_ONCE, MULTICAST_UNIQUE, MULTICAST_LATEST, MULTICAST_NO_REPLAY, combined by |.
   uint32_t flags;
-  /// Delegates with a higher priority are called first; equal priorities, in order of addition.
+  /// Delegates are called by descending priority, and with equal priorities in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
   /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
@@ -794,8 +794,8 @@ struct multicast_add_options {
   /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast, but not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// A name by which multicast_dump() and multicast_describe() show people who registered the
-  /// delegate. MULTICAST_HERE is such a name. Up to 63 bytes.
+  /// A name that tells people who registered the delegate, shown by multicast_dump() and
+  /// multicast_describe(). MULTICAST_HERE is such a name. Up to 63 bytes.
   const char *label;
 };
 
@@ -844,7 +844,7 @@ typedef struct multicast_registration {
   uint64_t events;              ///< Its events; 0: all.
   multicast_lifetime lifetime;  ///< Its lifetime, or none.
   multicast_queue queue;        ///< Its queue, or none.
-  /// The label that it was added with, or NULL. Valid until the registration has ended.
+  /// The label with which the delegate was added, or NULL. Valid until the registration has ended.
   const char *label;
 } multicast_registration;
 
@@ -968,7 +968,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 ///         has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a handle of these
 ///         kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
 /// Threads:   waits like a removal, so hold no lock that the calls acquire.
-/// Cost:      O(threads). For a lifetime, also the work that multicast_lifetime_end() has left.
+/// Cost:      O(threads), and for a lifetime the work that multicast_lifetime_end() left undone.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_ended_within(uint64_t handle, uint64_t timeout_ns);
 
@@ -990,9 +990,9 @@ enum multicast_overflow_code {
   /// invoking thread. If no thread has run the queue yet, the call is refused if a thread that
   /// might run it is waiting for the invoking thread.
   ///
-  /// If a delegate itself is waiting for room, a thread that removes the delegate does not wait if
-  /// it may be the thread that runs the full queue. The removal then returns MULTICAST_PENDING (a
-  /// removal that counts returns its count), and `release` runs when the call has returned.
+  /// While a delegate is waiting for room, removing it on a thread that may be the one that runs
+  /// the full queue does not wait. The removal then returns MULTICAST_PENDING (a removal that
+  /// counts returns its count), and `release` runs when the call has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
@@ -1001,8 +1001,8 @@ enum multicast_overflow_code {
 typedef struct multicast_queue_options {
   uint32_t struct_size;  ///< sizeof(multicast_queue_options).
   uint32_t flags;        ///< Must be 0.
-  /// The number of calls that fit, 1 to 2^24. Each uses 64 to 192 bytes, which are allocated when
-  /// the queue is created (default: 0, which means 1024).
+  /// The number of calls that fit, 1 to 2^24. Each call uses 64 to 192 bytes, which are allocated
+  /// when the queue is created (default: 0, which means 1024).
   size_t capacity;
   /// What to do with a new call when the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
@@ -1015,9 +1015,9 @@ typedef struct multicast_queue_options {
   /// For a loop that is woken by a function, such as uv_async_send(), g_main_context_wakeup() or
   /// call_soon_threadsafe(), rather than by a descriptor. Called on the invoking thread when a call
   /// is queued, and on the thread that ran the queue when a run ends while calls are still waiting.
-  /// Called once, and not again until the loop's thread calls multicast_queue_run(). A delegate
-  /// that runs its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits
-  /// for a `wake` on another thread, and `wake` is never called afterwards.
+  /// Called only once until the loop's thread calls multicast_queue_run(). A delegate that runs its
+  /// own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a `wake`
+  /// on another thread, and `wake` is never called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
@@ -1025,11 +1025,11 @@ typedef struct multicast_queue_options {
   void *wake_context;
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
   /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8
-  /// more, for calls that are running or being queued. Each needs 64 additional bytes, and all
-  /// pages are written to in advance. Queueing a payload of at most this size and making its call
-  /// then allocates no memory. A larger payload, or one for which no reserved memory is left, needs
-  /// an allocation. All queues of an invocation share one copy, in the memory of the first of these
-  /// queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
+  /// more, for calls that are running or being queued. Each payload needs 64 additional bytes, and
+  /// all pages are written to in advance. Queueing a payload of at most this size and making its
+  /// call then allocates no memory. A larger payload, or one for which no reserved memory is left,
+  /// needs an allocation. All queues of an invocation share one copy, in the memory of the first of
+  /// these queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
   /// A name that multicast_dump() shows to people. Up to 63 bytes.
@@ -1072,7 +1072,7 @@ multicast_queue_create(const multicast_queue_options *options);
 ///
 /// Queued calls are not made, and their payloads are freed. A thread that is running the queue
 /// makes no further calls, and the queue's own thread ends. Threads that are waiting for a call or
-/// for room continue. The handle becomes stale immediately, and the descriptor is closed.
+/// for room stop waiting. The handle becomes stale immediately, and the descriptor is closed.
 ///
 /// @return MULTICAST_OK: no delegate that used the queue, and no `wake` of the queue, is running on
 ///         another thread; MULTICAST_PENDING: such a call, a `release` or the `wake` is running,
@@ -1125,7 +1125,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 MULTICAST_API int64_t multicast_queue_run(multicast_queue queue, size_t max);
 
 /// Drops the calls that are waiting in the queue, and frees their payloads. The calls count as
-/// `dropped`. Invocations that are waiting for room continue.
+/// `dropped`. Invocations that are waiting for room stop waiting.
 ///
 /// @return The number of dropped calls (>= 0); MULTICAST_ERROR_INVALID_HANDLE.
 /// Cost:      O(calls dropped).
@@ -1231,9 +1231,9 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// `flags`: the invocation waits until its queued calls have been made, dropped or cancelled.
 ///
 /// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
-/// thread, or if it has none, by the thread that ran it last. If that thread is the invoking
+/// thread or, if it has none, by the thread that ran it last. If that thread is the invoking
 /// thread, or is waiting for the invoking thread, the invocation does not wait for the call, which
-/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the thread has
+/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the last one has
 /// ended, the invocation waits until another thread runs the queue, unless a thread that might run
 /// it is waiting for the invoking thread.
 /// @since 1.1
@@ -1254,16 +1254,16 @@ typedef struct multicast_invocation {
   /// any `size`. A broadcaster's transport reads `size` bytes from it.
   const void *payload;
   size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
-  /// Creates the payload that queued calls and replays receive, together with `size`. Called at
-  /// most once, on the invoking thread: before the first call is queued, or immediately if the
-  /// multicast replays invocations. A NULL result means that there is no memory. Calls that would
-  /// be queued are then refused; if the multicast replays invocations, the invocation fails.
+  /// Creates the payload that queued calls and replays receive, together with the unchanged `size`.
+  /// Called at most once, on the invoking thread: before the first call is queued, or immediately
+  /// if the multicast replays invocations. A NULL result means that there is no memory. Calls that
+  /// would be queued are then refused; if the multicast replays invocations, the invocation fails.
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`, called exactly once with the result of `copy`. Without `copy`, called exactly
   /// once with `payload`, which the library owns from this call on. It runs when the last call that
-  /// shares the payload has returned or been abandoned and no replay can need the payload, on the
-  /// thread on which that happens. If no call was queued, it runs before the invocation returns. It
-  /// also runs if the invocation fails.
+  /// shares the payload has returned or been abandoned, and no replay can still need the payload,
+  /// on the thread on which this happens. If no call was queued, it runs before the invocation
+  /// returns. It also runs if the invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: the time limit in nanoseconds on the monotonic clock, from the beginning
   /// of the invocation (default: 0, no limit, unlike the `timeout_ns` of functions). It limits
@@ -1330,7 +1330,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///            yours. After every other failure, `release` has run.
 /// Threads:   with MULTICAST_WAIT, waits for the threads that run the queues, so do not hold a lock
 ///            that a delegate acquires. If this thread ends in a delegate, the payload is released.
-/// Reentry:   inside a call from a queue, calls that are put into that queue are `unfinished`.
+/// Reentry:   inside a call from a queue, calls that are put into that queue count as `unfinished`.
 /// Cost:      like multicast_invoke(). One small allocation for a payload that is handed over or
 ///            copied by `copy`; with MULTICAST_WAIT, also one for each series of consecutive calls
 ///            to the same queue.
@@ -1340,14 +1340,14 @@ MULTICAST_API int64_t multicast_invoke_with(multicast target, const multicast_in
 
 /* ---- 10. Policies ---------------------------------------------------------------------------- */
 
-/// What happens to a nested invocation, which begins inside a call by the same multicast, on the
-/// same thread, directly or through other multicasts.
+/// What happens to a nested invocation: one that begins, directly or through other multicasts,
+/// inside a call that the same multicast is making on the same thread.
 ///
 /// This policy applies to nested calls to multicast_invoke() and multicast_invoke_with(). Visits,
-/// enumerations and calls by token are always made immediately, but may be the outer call, and so
-/// may a `lock`, `unlock`, `copy` or `wake` that they call. A call that a queue executes is not an
-/// outer call, because the invocation that queued it has ended. The policy takes precedence over
-/// the limit of 256 levels: a refused or deferred invocation needs no level.
+/// enumerations and calls by token are always made immediately, but an invocation inside one of
+/// them, or inside a `lock`, `unlock`, `copy` or `wake` that they call, is nested. A call that a
+/// queue executes is not an outer call, because the invocation that queued it has ended. The policy
+/// takes precedence over the limit of 256 levels: a refused or deferred invocation needs no level.
 /// @since 1.1
 typedef uint32_t multicast_reentry;
 
@@ -1363,11 +1363,11 @@ enum multicast_reentry_code {
   /// the multicast. Several deferred invocations are made in order. They are not made if the thread
   /// ends inside the outermost one, or if the multicast has been destroyed.
   ///
-  /// A deferred invocation returns 0. The outcome of multicast_invoke_with() counts it as `queued`
-  /// and also, with MULTICAST_WAIT, which does not wait for it, as `unfinished`. Its payload is
-  /// copied unless it is handed over; if `size` is 0, the pointer itself is passed on. If 65536
-  /// invocations are already deferred, the next one fails with MULTICAST_ERROR_LIMIT. If there is
-  /// no memory to defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// A deferred invocation returns 0. multicast_invoke_with() counts it as `queued`, and with
+  /// MULTICAST_WAIT, which does not wait for it, also as `unfinished`. Its payload is copied unless
+  /// it is handed over; if `size` is 0, the pointer itself is passed on. While 65536 invocations
+  /// are deferred, another one fails with MULTICAST_ERROR_LIMIT. If there is no memory to defer an
+  /// invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
@@ -1391,7 +1391,7 @@ typedef struct multicast_create_options {
   /// replays first, in the order in which the invocations began. (default: 0, none)
   ///
   /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
-  /// queued if the delegate has a queue. Removing the delegate ends its replays. Invocations that
+  /// queued if the delegate has a queue. Removing the delegate stops its replays. Invocations that
   /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
   /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
   /// the replays, for all delegates. If several delegates are added together, all of them receive a
@@ -1419,8 +1419,8 @@ typedef struct multicast_create_options {
   /// Called exactly once, after multicast_destroy(), when no call to `listeners_changed` is
   /// running. Not called if the creation fails.
   void (*release)(void *context);
-  /// The default `lock` and `unlock` for delegates whose options set none, if all contexts are of
-  /// one kind, as in a language binding. They need no additional memory. Set both or neither.
+  /// The default `lock` and `unlock` for delegates whose options set none. Use them if all contexts
+  /// are of one kind, as in a language binding. They need no extra memory. Set both or neither.
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
   /// The default `release` for delegates whose options set none. Unlike a `release` in the options,
@@ -1445,10 +1445,10 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// Creates an empty multicast with policies. It can be used like any other multicast.
 ///
 /// @return Its handle, or zero for invalid options or for the same reasons as multicast_create().
-/// Cost:      O(1); memory is allocated for many objects at a time. Multicasts without policies do
-///            not become slower. An invocation takes a few nanoseconds longer. With `replay`, it
-///            also needs a lock and one or two allocations, and an add needs one allocation and
-///            O(replay).
+/// Cost:      O(1); memory is allocated for many objects at a time. An invocation takes a few
+///            nanoseconds longer than without policies. With `replay`, it also needs a lock and one
+///            or two allocations, and an add needs one allocation and O(replay). Multicasts without
+///            policies do not become slower.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
 multicast_create_with(const multicast_create_options *options);
@@ -1511,7 +1511,7 @@ MULTICAST_API multicast_status multicast_broadcaster_destroy(multicast_broadcast
 /// @return Same as multicast_broadcaster_destroy(). MULTICAST_ERROR_TIMEOUT: destroyed, but a call
 ///         to an observer is still running on another thread. A second call, after this one has
 ///         returned, returns MULTICAST_ERROR_INVALID_HANDLE without waiting.
-/// Threads:   waits without a limit for threads that are looking up names, but only briefly.
+/// Threads:   also waits briefly, even beyond the limit, for threads that are looking up names.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_broadcaster_destroy_within(
     multicast_broadcaster broadcaster, uint64_t timeout_ns);
@@ -1560,10 +1560,10 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// One registration covers all of these names, including names that are created later. A
 /// notification or multicast_broadcaster_deliver() calls the observers of the name first, and then
 /// the observers of its prefixes, from the longest prefix to the shortest. Each group is invoked
-/// when the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
-/// calls. An observer that an earlier group has added is therefore called. During the call,
-/// multicast_current_name() returns the name. Invoking the multicast of a name does not call
-/// observers of prefixes.
+/// after the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
+/// calls. An observer that an earlier group has added is therefore called. Observers of
+/// prefixes obtain the name from multicast_current_name(). Invoking the multicast of a name does
+/// not call observers of prefixes.
 ///
 /// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
 ///                special meaning. Each prefix counts as one of the broadcaster's names.
@@ -1683,7 +1683,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 
 /// The functions that connect the names of a broadcaster with other processes and machines. The
 /// program or a library for a message broker provides them. libmulticast itself has no network
-/// code. examples-c/14_transport.c is a complete transport.
+/// code. examples-c/14_transport.c contains a complete transport.
 ///
 /// multicast_broadcaster_notify() calls the observers of this process, and then `publish`. The
 /// transport passes notifications that it receives to multicast_broadcaster_deliver(), except those
@@ -1691,14 +1691,14 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
-/// and multicast_call_stack() ignore these calls, so inside a call they return the same as outside.
+/// and multicast_call_stack() ignore these calls: inside one, they return the same as before.
 /// @since 1.1
 typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
   uint32_t flags;        ///< 0 or MULTICAST_TRANSPORT_PREFIXES.
   void *context;         ///< Passed to all functions.
   /// Sends one notification. Called on the notifying thread. `name` and `payload` are valid only
-  /// during the call; `payload` is the notifier's, and NULL only if `size` is 0.
+  /// during the call; `payload` is the notifier's pointer, and NULL only if `size` is 0.
   /// multicast_broadcaster_notify() returns the result if it is negative. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
@@ -1707,9 +1707,9 @@ typedef struct multicast_transport {
   /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
   /// both, or neither if they cancel each other out. The last call reports the current state. After
   /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
-  /// when another observer of the name is registered or unregistered, if the name then has any. The
-  /// same applies if `subscribe` could not be called, because 256 calls are nested or the thread
-  /// has no memory for its first call.
+  /// when another observer of the name is registered or unregistered, if the name then has
+  /// observers. The same applies if `subscribe` could not be called, because 256 calls are nested
+  /// or the thread has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
   /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
   /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
@@ -1815,7 +1815,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// process, with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
 ///
 /// A multicast is shown with its label, or with the first 63 bytes of its name in a broadcaster; a
-/// queue with its label; and a thread with the name that the system knows.
+/// queue with its label; and a thread with the name that the system has for it.
 ///
 /// A function is shown as library(symbol+offset), where `program` is the executable. A function
 /// that is not exported, such as a static one, is shown as library(+offset), for which addr2line
@@ -1862,7 +1862,7 @@ typedef struct multicast_watch {
   uint32_t reserved;     ///< Must be 0.
   /// Passed to the functions. Keep it valid until multicast_set_watch() has removed the watch.
   void *context;
-  /// The duration from which a call counts as slow, and a wait as stuck (default: 0, never).
+  /// The duration at which a call begins to count as slow, and a wait as stuck (default: 0, never).
   uint64_t slow_ns;
   /// Called after a call that took at least `slow_ns`. `label` is the label of the registration, or
   /// NULL, and is valid until this function returns.
@@ -2054,8 +2054,8 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 ///
 /// This work includes a lock, an allocation and a system call. This thread's first invocation of
 /// each multicast also acquires a lock. Make that invocation in advance, too, for example with an
-/// event that no delegate wants. The thread stays prepared until it ends. Inside a delegate, it is
-/// already prepared.
+/// event that no delegate wants. The thread stays prepared until it ends. A thread inside a
+/// delegate is already prepared.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Cost:      O(1); a lock, a system call, and an allocation for several threads at a time.
@@ -2079,9 +2079,9 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// @since 1.1
 MULTICAST_API int64_t multicast_trim(void);
 
-/// Returns memory that all modules of a process share. It is meant for headers of other languages,
-/// which are compiled into the program and into each of its plug-ins. They use this memory for data
-/// that must exist only once, so that no plug-in has to stay loaded. Programs do not need it.
+/// Returns the address of memory that all modules of a process share. Headers of other languages,
+/// which are compiled into the program and into each of its plug-ins, use this memory for data that
+/// must exist only once, so that no plug-in has to stay loaded. Programs do not need it.
 ///
 /// @param index  0 to 3: the C++ headers, with and without exceptions, for libstdc++ and libc++. 4
 ///               to 7: free for future headers.

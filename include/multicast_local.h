@@ -30,13 +30,13 @@ extern "C" {
  *              and the last one removes it. Each pair of peers shares one connection.
  * Rings        Each peer has a ring buffer in shared memory, to which it writes its publications.
  *              All other peers only read it. System calls are needed only to wake a sleeping peer.
- * Order        The publications of one transport, under all names, arrive at every other transport
- *              in the order in which they were published. The publications of different transports
- *              may arrive in any order.
+ * Order        All publications of one transport, whatever their names, arrive at every other
+ *              transport in the order in which they were published. The publications of different
+ *              transports may arrive in any order.
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
  *              so it arrives even if the process ends immediately, no matter how. If a ring is
- *              full, `overflow` decides what happens. Both sides count losses: see
+ *              full, `overflow` decides what happens. Publisher and receiver both count losses: see
  *              multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
@@ -66,8 +66,8 @@ extern "C" {
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
  *              checks the data of a peer before using it, and disconnects a peer that breaks the
- *              rules. Observers must check payloads themselves. Losses that a peer reports count
- *              only up to the capacity of its ring.
+ *              rules. Observers must check payloads themselves. Losses that a peer reports are
+ *              counted only up to the capacity of its ring.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers and the functions that answer. While such a call is running, nothing is
  *              received. After a notification, the thread polls for the next one for 50 us,
@@ -77,9 +77,9 @@ extern "C" {
  *              peers are not affected by the lifetime of the child. A child that was created
  *              without the handlers of pthread_atfork(), as by _Fork(), keeps the connections until
  *              it ends or calls exec. Until then, other peers do not notice if the parent is
- *              killed, and wait for the parent when they join. If an observer or `changed` calls
- *              fork() on the transport's thread and returns in the child, that thread ends in the
- *              child. The child then exits with status 0, unless it has started other threads.
+ *              killed, and peers that join wait for it. If an observer or `changed` calls fork() on
+ *              the transport's thread and returns in the child, that thread ends in the child. The
+ *              child then exits with status 0, unless it has started other threads.
  *
  * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
  * and answer at most 65,536 names. Beyond that, subscribing and answering fail with
@@ -97,7 +97,7 @@ typedef uint32_t multicast_local_state;
 /// @since 1.1
 enum multicast_local_state_code {
   /// This transport is in the group, and knows the names of the peers that were already there,
-  /// except those that have not announced their names within a second. See "Unknown peers".
+  /// except peers that have not announced them within a second. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
   MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It will retry.
   MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
@@ -109,7 +109,7 @@ enum multicast_local_state_code {
   MULTICAST_LOCAL_LOST = 6
 };
 
-/// The options for joining a group. `broadcaster` must be set. The library copies texts.
+/// The options for joining a group. `broadcaster` must be set. The library copies all strings.
 /// @since 1.1
 typedef struct multicast_local_options {
   uint32_t struct_size;  ///< sizeof(multicast_local_options).
@@ -120,8 +120,8 @@ typedef struct multicast_local_options {
   /// (default: NULL, "default").
   const char *group;
   /// The folder that contains the groups' folders, as an absolute path. It is created if it does
-  /// not exist, whatever the umask. It and the groups' folders must belong to this user, be
-  /// inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
+  /// not exist, whatever the umask. This folder and the groups' folders must belong to this user,
+  /// be inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
   /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
   /// neither, /tmp/multicast-UID).
   const char *directory;
@@ -132,8 +132,8 @@ typedef struct multicast_local_options {
   /// memory. A notification uses about 40 bytes in addition to its name and its payload (default:
   /// 0, which means 2^23).
   uint64_t ring_bytes;
-  /// The largest payload that this transport publishes, in bytes. Larger ones are refused. At most
-  /// half the size of the ring minus 1024 (default: 0, which means this maximum).
+  /// The largest payload that this transport publishes, in bytes. Larger ones are refused. The
+  /// maximum is 1024 less than half the size of the ring (default: 0, which means this maximum).
   uint32_t max_payload;
   /// What happens to a publication if the ring has no room, because a peer that has observers of
   /// its name has not read enough of it: with MULTICAST_OVERFLOW_REFUSE, `publish` returns
@@ -148,14 +148,14 @@ typedef struct multicast_local_options {
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
-  /// The time to wait before the second attempt to join. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
-  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
-  /// (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to join. Each further wait is twice as long, but
+  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
+  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
+  /// invalid (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// The queue for arriving notifications. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
   /// full queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
@@ -325,11 +325,11 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///     memory for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
 ///     (`late` of multicast_local_stats).
-/// Unknown peers are also asked. `visit` is not called for such a peer if the peer turns out not to
-/// answer questions about the name, or if it ends or the time is up. `peer` and `payload` are valid
-/// until `visit` returns; `payload` is NULL if it is empty. If `visit` returns false, it is not
-/// called again, and this function returns. Return `status != MULTICAST_OK` to wait only for the
-/// first answer, or true to wait for all answers.
+/// Unknown peers are also asked. `visit` is not called for such a peer if it turns out not to
+/// answer questions about the name, or if the peer ends or the time is up before this is known.
+/// `peer` and `payload` are valid until `visit` returns; `payload` is NULL if it is empty. If
+/// `visit` returns false, it is not called again, and this function returns. Return `status !=
+/// MULTICAST_OK` to wait only for the first answer, or true to wait for all answers.
 ///
 /// @param transport   A transport from multicast_local_connect().
 /// @param name        The name for which others answer questions.

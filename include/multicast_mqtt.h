@@ -34,20 +34,20 @@ extern "C" {
  *              programs can publish, too. PREFIX/N without an event means event 0. All other
  *              messages are dropped and counted.
  * Order        The publications of one process arrive in order at every other process.
- * Losses       With `qos` 0, a notification arrives at most once. With 1, it arrives at least once
- *              if the broker keeps the messages that it has acknowledged, `session_expiry_s` is
- *              longer than any interruption of the connection, and neither process ends. After an
- *              interruption, the last notifications arrive again, in order. With 2, a notification
- *              arrives exactly once while the connections last. When a connection ends,
- *              libmosquitto 2.0 may lose, repeat or delay notifications in transit. A notification
- *              counts as arrived when this library has received it. Publications and queues have
- *              limits; the library counts the notifications that are lost because of these limits.
+ * Losses       With `qos` 0, a notification arrives at most once. With `qos` 1, it arrives at least
+ *              once if the broker keeps the messages that it has acknowledged, `session_expiry_s`
+ *              is longer than any interruption of the connection, and neither process ends. After
+ *              an interruption, the last notifications arrive again, in order. With `qos` 2, a
+ *              notification arrives exactly once while the connections last. When a connection
+ *              ends, libmosquitto 2.0 may lose, repeat or delay notifications in transit. A
+ *              notification counts as arrived when this library has received it. Publications and
+ *              queues have limits; the library counts notifications lost because of these limits.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
  *              The broker sends this publication to each transport that subscribes later, when the
  *              transport's first observer of the name registers. Further observers at the same
- *              broadcaster are not notified. Observers of the publishing transport are notified
- *              only with MULTICAST_MQTT_PLAIN.
+ *              broadcaster are not notified of it. Observers of the publishing transport are
+ *              notified only with MULTICAST_MQTT_PLAIN.
  * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
  *              broker can report that nobody receives it. Its response topic is PREFIX/%=ID, and
  *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
@@ -55,11 +55,11 @@ extern "C" {
  *              correlation data. Questions and answers are messages as described above, and are
  *              never retained. Other programs can therefore answer questions, and can ask questions
  *              if they use such a response topic. Questions need MQTT 5.
- * Security     Any client that the broker allows to publish can notify, and any client that it
- *              allows to subscribe can read. Only the broker's access control and TLS protect the
- *              messages. Observers must check payloads. A hostile broker can end the process,
- *              because libmosquitto 2.0 calls abort() for an MQTT 5 property that it does not know.
- *              With `protocol` 4, there are no properties.
+ * Security     Any client that the broker allows to publish can notify observers, and any client
+ *              that it allows to subscribe can read notifications. Only the broker's access control
+ *              and TLS protect the messages. Observers must check payloads. A hostile broker can
+ *              end the process, because libmosquitto 2.0 calls abort() for an MQTT 5 property that
+ *              it does not know. With `protocol` 4, there are no properties.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received.
  * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
@@ -87,8 +87,8 @@ extern "C" {
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
 /// `flags` of multicast_mqtt_options: messages consist only of payloads, for subscribers that do
-/// not use this library. A payload that looks like a message of this library is published as such a
-/// message. With MQTT 3.1.1, a transport then receives its own publications.
+/// not use this library. A payload that could be mistaken for a message of this library is
+/// still preceded by the 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 
@@ -113,7 +113,7 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
-/// The options for connecting. `broadcaster` must be set. The library copies texts.
+/// The options for connecting. `broadcaster` must be set. The library copies all strings.
 /// @since 1.1
 typedef struct multicast_mqtt_options {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_options).
@@ -165,20 +165,20 @@ typedef struct multicast_mqtt_options {
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024. Larger payloads are refused or dropped
-  /// (default: 0, which means 16 MiB).
+  /// The largest payload, in bytes, up to 2^28 - 1024. Larger payloads are refused when published,
+  /// and dropped when received (default: 0, which means 16 MiB).
   uint32_t max_payload;
-  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
-  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
-  /// (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, but
+  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
+  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
+  /// invalid (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// The maximum time that the broker may take to answer after the system has connected, up to 2^62
   /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
-  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// The queue for arriving notifications. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
   /// full queue blocks the connection (default: none, observers run on the transport's thread).
   multicast_queue queue;
@@ -215,7 +215,7 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
 /// Creates a transport for multicast_broadcaster_attach(). The transport connects on its own
-/// thread, and again whenever the connection is lost.
+/// thread, and reconnects whenever the connection is lost.
 ///
 /// At the broker, the transport subscribes to the names that have observers. It does not receive
 /// its own publications.

@@ -32,8 +32,8 @@ extern "C" {
  *              Messages with other subjects are dropped and counted.
  * Order        The publications of one transport arrive in order at every other transport, even
  *              across interruptions of the connection. If the program has called libnats's
- *              nats_SetMessageDeliveryPoolSize() with more than 1, only the publications of each
- *              name arrive in order.
+ *              nats_SetMessageDeliveryPoolSize() with a value above 1, only publications of the
+ *              same name arrive in order.
  * Losses       A notification arrives at most once. A notification is lost if it is in transit when
  *              a connection ends, or if the receiver is not connected at that time. The server ends
  *              the connection of a receiver that is too slow for too long. While this process has
@@ -45,9 +45,9 @@ extern "C" {
  *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
  *              published to that subject. Other programs can therefore answer questions, and can
  *              ask questions if they use such a reply subject.
- * Security     Any client that the server allows to publish can notify, and any client that it
- *              allows to subscribe can read. Only the server's permissions and TLS protect the
- *              messages. Observers must check payloads.
+ * Security     Any client that the server allows to publish can notify observers, and any client
+ *              that it allows to subscribe can read notifications. Only the server's permissions
+ *              and TLS protect the messages. Observers must check payloads.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received. libnats has up
  *              to four more threads for all transports of a process, which run no observers.
@@ -91,7 +91,7 @@ enum multicast_nats_state_code {
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
-/// The options for connecting. `broadcaster` must be set. The library copies texts.
+/// The options for connecting. `broadcaster` must be set. The library copies all strings.
 /// @since 1.1
 typedef struct multicast_nats_options {
   uint32_t struct_size;  ///< sizeof(multicast_nats_options).
@@ -134,17 +134,17 @@ typedef struct multicast_nats_options {
   /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
   /// (default: refuse).
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28. Larger payloads are refused or dropped. The server
-  /// also has a limit, usually 1 MiB (default: 0, which means the limit of the server, or 2^28
-  /// before the first connection).
+  /// The largest payload, in bytes, up to 2^28. Larger payloads are refused when published, and
+  /// dropped when received. The server also has a limit, usually 1 MiB (default: 0, which means the
+  /// limit of the server, or 2^28 before the first connection).
   uint32_t max_payload;
   /// The number of received bytes that may wait for observers, including about 100 bytes for each
   /// message. While more bytes are waiting, nothing is received (default: 0, which means 64 MiB).
   uint64_t receive_bytes;
-  /// The time to wait before the second attempt to connect. Each further wait is twice as long, and
-  /// each is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`, whether
-  /// that is set or left at its default; larger values, including MULTICAST_FOREVER, are invalid
-  /// (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to connect. Each further wait is twice as long, but
+  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
+  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
+  /// invalid (default: 0, which means 100 ms).
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
@@ -153,7 +153,7 @@ typedef struct multicast_nats_options {
   /// ignores the limit if the server sends its greeting and then nothing more. libnats then uses
   /// processor time and memory until the server ends the connection.
   uint64_t connect_timeout_ns;
-  /// The queue for notifications that arrive. Observers without their own queue run on the thread
+  /// The queue for arriving notifications. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
   /// full queue blocks the transport (default: none, observers run on the transport's thread).
   multicast_queue queue;
@@ -186,7 +186,7 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 /* ---- 2. The transport ------------------------------------------------------------------------ */
 
 /// Creates a transport for multicast_broadcaster_attach(). The transport connects on its own
-/// thread, and again whenever the connection is lost.
+/// thread, and reconnects whenever the connection is lost.
 ///
 /// At the server, the transport subscribes to the names that have observers. It does not receive
 /// its own publications.

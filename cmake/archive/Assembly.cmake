@@ -22,7 +22,7 @@ include(CheckCSourceCompiles)
 set(multicast_assembly)
 foreach(processor x86_64 aarch64 riscv i386 arm)
   set(CMAKE_REQUIRED_QUIET ON)
-  # The assembly for armv7 passes numbers in floating-point registers.
+  # The assembly for armv7 passes floating-point numbers in floating-point registers.
   check_c_source_compiles("#include <stdint.h>
     #if !defined __${processor} && !defined __${processor}__
     #error

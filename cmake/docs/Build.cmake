@@ -24,7 +24,7 @@ foreach(tool DOXYGEN:doxygen AWK:awk PYTHON:python3)
   endif()
 endforeach()
 
-# Runs a command. Its output is shown; a successful command prints nothing.
+# Runs a command. Its output is visible, but a successful command prints nothing.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)

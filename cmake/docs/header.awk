@@ -200,7 +200,7 @@ is_head && / \*\/$/ {
 
 END { if (sections) print "/** @} */" }
 
-# Doxygen links the names of this header, and warns where there is no such name.
+# Marks the names of this header as links for Doxygen, which warns about unknown names.
 function linked(line,  start, code, text) {
   if (is_cpp || !(line ~ /^ *\/\/\/|\/\/\/</ || (is_head && line !~ /^ \*     /))) return line
   start = index(line, "///")

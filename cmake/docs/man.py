@@ -137,7 +137,7 @@ class Description:
 def brief(element):
     text = "".join(inline(para) for para in element.findall("briefdescription/para"))
     if not text.strip():
-        # Doxygen does not warn about undocumented values.
+        # Doxygen itself does not warn about undocumented values.
         name = element.findtext("name") or element.findtext("compoundname")
         sys.exit(f"{name} is not documented")
     return " ".join(text.split())

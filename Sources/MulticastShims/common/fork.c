@@ -9,8 +9,8 @@
 
 SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// The thread that is forking, and the number of handlers below that have begun on it. Both are also
-// valid in the child, where pthread_self() returns the same value.
+// The thread that is forking, and how many of the handlers below have begun on that thread. Both
+// are also valid in the child, where pthread_self() returns the same value.
 static uintptr_t forking_thread;
 static unsigned fork_depth;
 
@@ -47,8 +47,8 @@ static void after_fork_in_child(void) {
   shims_after_fork_in_child();
 }
 
-// These are not bool, because riscv64 cannot exchange a byte without libatomic, which is not
-//           linked.
+// Each is an int, not a bool, because riscv64 cannot exchange a byte without libatomic, which is
+// not linked.
 static int is_watching_forks, is_watching_again;
 
 static bool watch_fork(int *is_done) {
@@ -75,7 +75,7 @@ static void stay_mapped(void) {
   dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 #else
-// The priority makes the constructors of a program that links the static library run later.
+// The priority makes this run before the constructors of a program that links the static library.
 #define FIRST constructor(101)
 static void stay_mapped(void) {}
 #endif

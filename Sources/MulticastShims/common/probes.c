@@ -7,8 +7,8 @@
 
 #include "probes.h"
 
-// CMake says whether the header is to be used. SwiftPM does not. On macOS the
-// header with this name belongs to another system of probes.
+// CMake says whether the header is to be used. SwiftPM does not. On macOS the header with this name
+// belongs to a different kind of probe.
 #ifndef MULTICAST_PROBES
 #if defined __has_include && defined __ELF__
 #if __has_include(<sys/sdt.h>)
@@ -22,7 +22,7 @@
 #define STAP_SDT_ARG_CONSTRAINT r
 #include <sys/sdt.h>
 // Tools find a probe's address relative to this symbol. Only notes refer to the symbol, and some
-// linkers ignore such references. This relocation refers to the symbol and has no other effect.
+// linkers ignore such references and remove it. This relocation only keeps the symbol.
 #define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
 #else
 #define STAP_PROBE1(provider, name, a) (void)(a)

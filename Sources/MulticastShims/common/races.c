@@ -11,7 +11,7 @@
 // that sanitizer needs no annotations.
 #ifdef __APPLE__
 #include <dlfcn.h>
-// The macOS linker requires definitions even of weak functions, so the library looks them up.
+// The macOS linker requires definitions even of weak functions, so look these up at run time.
 static void (*__tsan_acquire)(void *address), (*__tsan_release)(void *address);
 static void find_thread_sanitizer(void) {
   *(void **)&__tsan_acquire = dlsym(RTLD_DEFAULT, "__tsan_acquire");
@@ -90,8 +90,8 @@ void shims_tsan_will_unlock(uint32_t *lock) {
   __tsan_mutex_post_unlock(lock, 0);
 }
 
-// swiftc's instrumentation calls these functions. gcc's runtime has them only under their ordinary
-// names.
+// swiftc's instrumentation calls these functions. gcc's runtime defines them only under their
+// ordinary names, such as memcpy().
 SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memmove(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);

@@ -39,8 +39,8 @@
 
 // ---- Thread-local storage ------------------------------------------------------------------
 
-// With `initial-exec`, a read is a single `mov %fs:`. The few bytes fit into the space that the
-// loader reserves for libraries that are opened later.
+// With `initial-exec`, a read is a single `mov %fs:`. The library's few bytes fit into the space
+// that the loader reserves for libraries opened later.
 #ifdef __APPLE__
 #define SHIMS_TLS
 #else
@@ -52,8 +52,8 @@ extern SHIMS_HIDDEN __thread void *shims_thread_record SHIMS_TLS;
 
 static inline void *shims_get_thread_record(void) { return shims_thread_record; }
 
-// Like shims_get_thread_record(), but computes the variable's address again. Otherwise the compiler
-// would keep the address in a register throughout a loop.
+// Like shims_get_thread_record(), but computes the variable's address again, so that the compiler
+// need not keep the address in a register throughout a loop.
 static inline void *shims_get_thread_record_again(void) {
 #if defined __x86_64__ && defined __ELF__
   void *record;
@@ -90,8 +90,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 #ifndef SHIMS_CL
 
-// Returns the same address, but hides its origin from the compiler, so that the compiler keeps the
-// address in a register instead of counting down a length.
+// Returns the same address, but hides its origin from the compiler, so that a loop keeps addresses
+// in registers instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
@@ -123,7 +123,7 @@ SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// A slab's data, in addition to its word: see SlabDirectory.
+// A slab's data, except its word in the directory: see SlabDirectory.
 typedef struct shims_slab {
   uint64_t floor;   // its slots receive this generation or a newer one
   uint32_t next;    // in a free slab: the next free slab's number + 1, or 0
@@ -185,7 +185,7 @@ SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
 SHIMS_SYSTEM void shims_deallocate(void *block);
 
 // Returns the whole pages within a block of libc's allocator to the system. Afterwards each page is
-// zero or unchanged. Returns the number of bytes that the system has received. Preserves errno.
+// zero or unchanged. Returns the size of these pages in bytes. Preserves errno.
 SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
 // Maps zeroed pages, for which the system allocates no memory until they are used. Returns NULL if
@@ -263,8 +263,8 @@ extern SHIMS_HIDDEN shims_padded_lock shims_locks[SHIMS_LOCK_COUNT] __attribute_
 extern SHIMS_HIDDEN shims_padded_lock shims_queue_locks[SHIMS_QUEUE_LOCK_COUNT + 1]
     __attribute__((aligned(64)));
 
-// The lists of the threads that sleep in the wait graph. The hash of a thread's key selects its
-// list.
+// The lists of the threads that are sleeping in the wait graph. The hash of a thread's key selects
+// its list.
 #define SHIMS_SLEEPER_LISTS 64
 struct shims_sleepers {
   void *first, *last;
@@ -340,9 +340,9 @@ SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// A descriptor is readable after a set until the next clear; the caller alternates the two. The
-// functions preserve errno, because it belongs to the program's code. They are not cancellation
-// points, because the caller holds a lock.
+// A descriptor is readable from each shims_event_set() to the next shims_event_clear(); the caller
+// alternates the two. The functions preserve errno, because it belongs to the program's code. They
+// are not cancellation points, because the caller holds a lock.
 
 SHIMS_SYSTEM int shims_event_open(void);
 
@@ -449,13 +449,13 @@ SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Registers the fork handlers. A constructor registers them when the library is loaded, before any
-// thread can be inside the library. The first use of the library registers them again, without
-// holding a lock. Before a fork, the most recently registered handler is called first. If an
-// allocator was loaded after the library, its handlers, which acquire the allocator's lock, are
-// between the two registrations. A thread that holds a lock of the library may be waiting for the
-// allocator's lock, so the fork must acquire the allocator's lock last. Returns false if memory has
-// run out.
+// Registers the fork handlers a second time, at the first use of the library. A constructor has
+// already registered them when the library was loaded, before any thread could be inside the
+// library. Before a fork, the most recently registered handler is called first. If an allocator was
+// loaded after the library, its handlers, which acquire the allocator's lock, are between the two
+// registrations. A thread that holds a lock of the library may be waiting for the allocator's lock,
+// so the fork must acquire the allocator's lock last. Hold no lock during the call. Returns false
+// if memory has run out.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.

@@ -1,5 +1,5 @@
-// The functions for Linux: small typed wrappers of one system call each. They use syscall() where
-// libc's function is a cancellation point. shims.h includes this file, so they are inlined
+// The functions for Linux, each a small typed wrapper around one system call. They use syscall()
+// where libc's function is a cancellation point. shims.h includes this file, so they are inlined
 // everywhere.
 
 #ifndef MULTICAST_LINUX_H

@@ -26,9 +26,9 @@ static inline void shims_end_quiet(shims_quiet quiet) {
   errno = quiet.error;
 }
 
-// For mutexes that a fork holds. The thread sanitizer does not notice that the child unlocks them,
-// and would report a wrong locking order. It does not check the order of mutexes that are locked by
-// trylock.
+// Locks a mutex that may be held during a fork. The thread sanitizer does not notice that the child
+// unlocks the mutex, and would report a wrong locking order. It does not check the order of mutexes
+// that are locked by trylock.
 static inline void shims_lock_mutex(pthread_mutex_t *mutex) {
 #ifdef __SANITIZE_THREAD__
   while (pthread_mutex_trylock(mutex) != 0) sched_yield();

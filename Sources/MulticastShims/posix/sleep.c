@@ -12,7 +12,7 @@
 #include "posix.h"
 
 // A sleeping thread, on its own stack. Each sleeper has its own condition variable, so that waking
-// one thread wakes no other thread, and no thread that is sleeping on another word.
+// one thread wakes no other, whether it is sleeping on the same word or not.
 typedef struct sleeper {
   const uint32_t *word;
   struct sleeper *next;
@@ -21,7 +21,7 @@ typedef struct sleeper {
   pthread_cond_t condition;
 } sleeper;
 
-// The sleepers whose words have the same hash, the first to arrive first. There are only a few
+// The sleepers whose words have the same hash, in order of arrival. There are only a few
 // lists, because a fork acquires the mutexes of all of them, and the thread sanitizer can track
 // only 64 locks in one thread, including the library's locks.
 typedef struct bed {

@@ -39,8 +39,8 @@ bool shims_membarrier(void) {
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// free() must not be called with a block of _aligned_malloc(), and shims_deallocate() does not know
-// the alignment. So all blocks come from _aligned_malloc().
+// free() must not be called with a block from _aligned_malloc(), and shims_deallocate() does not
+// know the alignment. So all blocks come from _aligned_malloc().
 void *shims_allocate(size_t size, size_t alignment) {
   const size_t least = 2 * sizeof(void *);
   return _aligned_malloc(size, alignment > least ? alignment : least);
@@ -80,7 +80,7 @@ __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
 // Called when no other thread is left that could wake this one. Windows itself ends the process
-// with the same code if a thread waits for a critical section at this point.
+// with the same exit code if a thread waits for a critical section at this point.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);

@@ -1,5 +1,5 @@
 // The functions of <string.h> that shims.h calls. Only swiftc includes this file. It compiles the
-// core without the headers of a C library, because none of its targets has the same types as MinGW.
+// core without the headers of a C library, because no target of swiftc has the same types as MinGW.
 
 #ifndef MULTICAST_WINDOWS_STRING_H
 #define MULTICAST_WINDOWS_STRING_H
