@@ -8,7 +8,7 @@ extension Queue {
     case queued, refused
     /// The delegate has been removed, or is called only once and already has a waiting call.
     case leftOut
-    /// Results of a single attempt: the delegate has been removed, or there is no room yet.
+    /// Only `tryAppend` returns these: the call has no recipient, or there is no room yet.
     case notRecipient, full
   }
 

@@ -300,7 +300,7 @@ class Broadcaster:
 
     @property
     def handle(self) -> int:
-        """The `id` of the broadcaster, which is shared with C code from now on."""
+        """The broadcaster's `id`, for C code. Reading it marks the broadcaster as shared with C."""
         self._is_shared = True
         for one in list(self._multicasts.values()):
             one._is_shared = True

@@ -18,7 +18,7 @@ static void fill_stats(const client *base, void *stats);
   .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \
   .changed = (o)->changed, .context = (o)->context, .release = (o)->release
 
-/* Initializes the fields of `settings` that all libraries with a broker have as options. */
+/* Initializes the fields of `settings` from the options that all broker-based libraries share. */
 #define SETTINGS_OF_BROKER(o, refuse_offline)                                              \
   SETTINGS_OF(o), .refuses_offline = ((o)->flags & (refuse_offline)) != 0,                 \
       .capacity = (o)->capacity, .overflow = (o)->overflow, .max_payload = (o)->max_payload, \

@@ -382,8 +382,8 @@ static double burst(size_t count) {
   trim();
   return resident() - before;
 }
-// Measures the memory that remains after the threads have ended, in addition to the memory that
-// libc keeps for threads that never used the library.
+// Measures how much memory remains after the threads have ended, beyond what libc keeps even for
+// threads that never used the library.
 static double threads_gone(size_t count) {
   begin_and_end(count);
   const double before = resident();

@@ -31,7 +31,7 @@ bool waits_for_certain(void) { return LOAD(world_is_calm) && is_outside_of_calls
 
 /* ---- Choosing -------------------------------------------------------------------------------- */
 
-/* Returns a forged handle, since any number is safe to pass as a handle. The result is a random
+/* Returns a forged handle, to test that any number is safe to pass as a handle. It is a random
  * number, or a handle of the wrong kind or with an older generation. A handle with a newer
  * generation could belong to an object that only one thread may use. */
 static uint64_t forged(uint64_t handle) {

@@ -137,8 +137,8 @@ static uint64_t overwritten(void) {
 }
 
 /* Compares the number of missing notifications with the library's count of losses. The library
- * keeps one count for all publishers that have occupied the place DROPS, which may run at the same
- * time and end in any order, so the numbers are compared only when the last publisher has ended. If
+ * keeps a single count for all publishers that have occupied the place DROPS. These publishers may
+ * overlap and end in any order, so the numbers are compared only after the last one has ended. If
  * a publisher began to publish before it knew this process, the number of its missing notifications
  * is unknown. */
 static void check_lost(const account *a, bool is_exact) {
