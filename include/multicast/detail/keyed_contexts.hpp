@@ -168,7 +168,7 @@ class alignas(64) keyed_contexts {
   }
   static size_t part_of(uint64_t hash) noexcept { return static_cast<unsigned>(hash >> 62); }
   bucket &bucket_of(uint64_t hash) const noexcept {
-    return buckets_[static_cast<size_t>(hash >> 24) & (size_ - 1)];
+    return buckets_[static_cast<uint32_t>(hash >> 24) & (size_ - 1)];
   }
   /// The hash that selects the list of all contexts with an equal key.
   static uint64_t hash_of(const key &given) noexcept {
