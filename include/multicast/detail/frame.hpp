@@ -130,8 +130,8 @@ struct kept_cell {
 template <typename Frame, typename Moves>
 struct copied_of;
 template <size_t... Index, typename... Args, bool... moves>
-struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
-                 std::integer_sequence<bool, moves...>>
+struct alignas(copy_alignment) copied_of<frame_of<std::index_sequence<Index...>, Args...>,
+                                         std::integer_sequence<bool, moves...>>
     : frame_of<std::index_sequence<Index...>, Args...>, kept_cell<Index, Args>... {
   using frame = frame_of<std::index_sequence<Index...>, Args...>;
 
@@ -159,7 +159,6 @@ struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
   explicit copied_of(const frame &original)
       : frame(original), kept_cell<Index, Args>(source<Index, Args, moves>(original))...,
         waiting_(original.where.waiting) {
-    static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= copy_alignment, "see is_copy()");
     this->where.thrown = nullptr;
     redirect(*this);
   }
