@@ -293,9 +293,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///            non-zero additional field, unknown flag, `reserved` not 0), `release` does not run
 ///            and the context stays yours. After every other failure, `release` has run.
 /// Threads:   calls the delegate if the multicast replays past invocations (see `replay`).
-/// Cost:      O(1) amortised, with an occasional allocation, and another one for options.
-///            O(delegates) if some delegates have a lower priority, or if MULTICAST_UNIQUE searches
-///            them.
+/// Cost:      O(1) amortised, with an occasional allocation, plus one for options. O(delegates) if
+///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -1409,7 +1408,7 @@ typedef struct multicast_create_options {
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
   void *context;   ///< Passed to `listeners_changed` and `release`.
   /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
-  /// has been removed, by whatever means. This is for a source that runs only while it has
+  /// has been removed, for whatever reason. This is for a source that runs only while it has
   /// listeners. Called on the thread that made the change; a removal calls it before waiting. Never
   /// runs on two threads at the same time. `has_listeners` alternates, starting with true, and the
   /// last call reports the current state. If two threads make changes at the same time, one of them

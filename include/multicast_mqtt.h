@@ -176,8 +176,8 @@ typedef struct multicast_mqtt_options {
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The maximum time that the broker may take to answer after the system has connected, up to 2^62
-  /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
+  /// The maximum time that the broker may take to answer once there is a network connection, up to
+  /// 2^62 (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
   /// The queue for arriving notifications. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
@@ -319,7 +319,7 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
 /// A question that nobody answers ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even several to one question from the same program.
+/// than one answer receives all replies, even if one program sends several replies to the question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.

@@ -290,7 +290,7 @@ MULTICAST_API multicast_status multicast_nats_answer(
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
 /// A question that nobody answers ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even several to one question from the same program.
+/// than one answer receives all replies, even if one program sends several replies to the question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
@@ -387,8 +387,8 @@ typedef struct multicast_nats_stats {
   /// have received some; because nobody is waiting for the answer any more; because there was no
   /// memory; or at `release`.
   uint64_t dropped;
-  /// How often the server has reported that this client may not publish. These publications also
-  /// count as `sent`.
+  /// How often the server has reported that this client may not publish. The publications in these
+  /// reports also count as `sent`.
   uint64_t rejected;
   uint64_t refused;   ///< Publications that were not accepted.
   uint64_t received;  ///< Messages that were received.
