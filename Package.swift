@@ -11,7 +11,7 @@ private let embeddedOnMacOS: BuildSettingCondition = .when(
 
 let package = Package(
   name: "multicast",
-  platforms: [.macOS(.v15)],  // the first with Swift's atomics
+  platforms: [.macOS(.v15)],  // the first version with Swift's atomics
   products: [
     // For Swift programs: the overlay and the core, as ordinary Swift, linked statically.
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
@@ -45,8 +45,8 @@ let package = Package(
             // Optimize for size, except functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // Omit unwinding tables, which would let exceptions pass through the library, because
-            // SwiftPM cannot make swiftc use the personality in MulticastShims/common/unwind.c.
+            // Omit unwinding tables, so that no exception can pass through the library. SwiftPM
+            // cannot make swiftc use MulticastShims/common/unwind.c, which otherwise prevents it.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],

@@ -81,7 +81,7 @@ extern "C" {
  *              or forged handle, or one of another kind, results in MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
  *              options are invalid, memory or the system's thread keys have run out, or 2^26
- *              objects of the kind exist. multicast_create_error() returns the reason. A function
+ *              objects of that kind exist. multicast_create_error() returns the reason. A function
  *              that counts returns the count or a negative status. A function that answers a yes/no
  *              question returns bool, and false for an invalid handle. Every other function returns
  *              a status. Counts, lists and answers are snapshots: another thread may change the
@@ -94,9 +94,9 @@ extern "C" {
  *              fields must be 0. The macro NAME_INIT initializes a struct with the defaults, and
  *              the function NAME_default() returns one. A caller that can use neither must set
  *              `struct_size` and clear the rest. Where a function takes a pointer to options, NULL
- *              means the defaults. The library accepts a struct that is larger than its own, up to
- *              1024 bytes, if the additional fields are 0. When the library fills in such a struct,
- *              it clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
+ *              means the defaults. The library accepts a struct that is larger than in its own
+ *              version, up to 1024 bytes, if the additional fields are 0. It clears them when it
+ *              fills in such a struct. Nothing is written to `out` if its `struct_size` is wrong.
  * Cost         A function takes constant time unless its comment has a "Cost" line. In addition, a
  *              removal issues a memory barrier if another thread has invoked the multicast.
  *
@@ -127,18 +127,18 @@ extern "C" {
  *              several registrations share an object, either let `release` drop one reference to
  *              the object, or use no `release` and free the object after multicast_lifetime_end()
  *              has returned MULTICAST_OK (see the example 16_shared_context).
- * Counts       A removal that returns a count does not report MULTICAST_PENDING. Outside all
- *              delegates, it returns when no call to the removed delegates is running. Inside a
- *              delegate, it may return earlier. The variant with a time limit reports in `*out`
- *              whether calls are still running.
+ * Counts       A removal that returns a count does not report MULTICAST_PENDING. If called outside
+ *              all delegates, it returns when no call to the removed delegates is running. If
+ *              called inside a delegate, it may return earlier. The variant with a time limit
+ *              reports in `*out` whether calls are still running.
  * Timeouts     A removal waits for running calls, however long they take. A removal whose name ends
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
  *              the registration is removed. If a call to it is still running, the status is
  *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
  *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. A `timeout_ns` of 0 means no limit only in the struct multicast_invocation,
- *              because 0 is the default of every field.
+ *              caller. Only in the struct multicast_invocation does a `timeout_ns` of 0 mean no
+ *              limit, because the default of every field is 0.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -146,7 +146,7 @@ extern "C" {
  * The process:
  *
  * fork         The child may use the library, no matter what other threads of the parent were
- *              doing. Queues are empty in the child, and keep all their calls in the parent.
+ *              doing. In the child, all queues are empty; in the parent, they keep their calls.
  *              - Running calls: calls that other threads were making do not continue in the child.
  *              - Removals: if another thread had removed a delegate but not yet released it, fork()
  *                releases it in the child, so `release` runs once in each of the two processes. A
@@ -192,7 +192,7 @@ extern "C" {
  * - leaving a callback by longjmp() or by an exception;
  * - calls on one thread that do not end in the reverse of the order in which they began. This can
  *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
- *   a delegate may return only when all calls that its thread has begun since then have returned.
+ *   a delegate may return only when all calls begun on its thread since the switch have returned.
  *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
@@ -238,7 +238,7 @@ typedef struct multicast_delegate {
   void *context;                ///< Passed to `function`; may be NULL.
 } multicast_delegate;
 
-/// A result code. Zero and positive numbers mean success, negative numbers mean an error. The
+/// A result code. Zero and positive numbers mean success, and negative numbers mean an error. The
 /// numbers are part of the ABI. Treat a negative number that is not listed here as a failure.
 /// @since 1.0
 typedef int32_t multicast_status;
@@ -308,7 +308,7 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 ///
 /// @param event    Passed on unchanged; selects the method of the protocol.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`. Queued calls receive a copy or, if it is 0, the pointer.
+/// @param size     Bytes at `payload`. Queued calls receive a copy, or the pointer if `size` is 0.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
 ///         multicast has been destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
@@ -334,9 +334,9 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one has been
 ///         removed earlier and is still being called, the function waits for that call first.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
-///            builds an index of up to 48 bytes per delegate, with which finding one takes O(1).
-///            O(1) to remove it. Removals in quick succession issue no memory barriers, but while
-///            they continue, each call to a delegate takes a few nanoseconds longer.
+///            builds an index of up to 48 bytes per delegate, with which a search takes O(1). The
+///            removal itself takes O(1). Removals in quick succession issue no memory barriers, but
+///            while they continue, each call to a delegate takes a few nanoseconds longer.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove(multicast target, multicast_delegate delegate);
 
@@ -387,7 +387,7 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_add_options *options,
                                                   multicast_token *out);
 
-/// Removes, for each given delegate in turn, the first live registration that equals it.
+/// Removes, for each given delegate in turn, the first live registration of an equal delegate.
 ///
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      The number of delegates.
@@ -675,9 +675,9 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 /// A delegate can use this function to remove or pause itself without knowing its token.
 ///
 /// @return Its token, which may already have been removed; zero outside all delegates and visitors.
-/// Reentry:   inside a `release`, the result is the registration during whose call the `release`
-///            runs. A `release` that runs at the end of its own delegate's last call is already
-///            outside that call, so the result is the registration of the enclosing call, or zero.
+/// Reentry:   if a `release` runs inside a call to a delegate, the result is that delegate's
+///            registration. If it runs at the end of its own delegate's last call, that call has
+///            ended, so the result is the registration of the enclosing call, or zero.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -688,7 +688,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///
 /// @param event    Passed on unchanged. If the delegate does not want this event, it is not called.
 /// @param payload  Passed on unchanged; may be NULL if `size` is 0.
-/// @param size     Bytes at `payload`. A queued call receives a copy or, if it is 0, the pointer.
+/// @param size     Bytes at `payload`. Queued calls receive a copy, or the pointer if `size` is 0.
 /// @return 1: it was called or its call was queued. 0: it is being removed, is paused, does
 ///         not want the event, or has a dead context; or its queue refused the call, or there was
 ///         no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
@@ -794,8 +794,8 @@ struct multicast_add_options {
   /// Called after each call with the result of `lock`, even if the delegate removed itself or
   /// destroyed the multicast, but not if the thread ended inside the call.
   void (*unlock)(void *strong);
-  /// A name that tells people who registered the delegate, shown by multicast_dump() and
-  /// multicast_describe(). MULTICAST_HERE is such a name. Up to 63 bytes.
+  /// A name that tells people which code registered the delegate. multicast_dump() and
+  /// multicast_describe() show it. MULTICAST_HERE is such a name. Up to 63 bytes.
   const char *label;
 };
 
@@ -954,19 +954,19 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// - a multicast or a token is in use while a delegate that belongs to it is running;
 /// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
-/// This is for a thread that did not end the object, or could not wait when it did. For example, a
-/// delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls this
-/// function, on another thread or after the call, to find out whether dlclose() is safe. If the
-/// function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
+/// This is for a thread that did not end the object, or that could not wait when it ended it. For
+/// example, a delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls
+/// this function, on another thread or after the call, to find out whether dlclose() is safe. If
+/// the function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
 ///                multicast_queue. For any other value, the result is an error or MULTICAST_OK.
 /// @return MULTICAST_OK: the object is no longer in use, and never will be. MULTICAST_PENDING: it
 ///         is in use on this thread or on a thread that is waiting for this one. If only `release`
-///         functions of a lifetime are running, this is also the result inside any other call or
-///         `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE: the object
-///         has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a handle of these
-///         kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
+///         functions of a lifetime are running, MULTICAST_PENDING is also the result inside any
+///         other call or `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE:
+///         the object has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a
+///         handle of these kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
 /// Threads:   waits like a removal, so hold no lock that the calls acquire.
 /// Cost:      O(threads), and for a lifetime the work that multicast_lifetime_end() left undone.
 /// @since 1.1
@@ -990,9 +990,9 @@ enum multicast_overflow_code {
   /// invoking thread. If no thread has run the queue yet, the call is refused if a thread that
   /// might run it is waiting for the invoking thread.
   ///
-  /// While a delegate is waiting for room, removing it on a thread that may be the one that runs
-  /// the full queue does not wait. The removal then returns MULTICAST_PENDING (a removal that
-  /// counts returns its count), and `release` runs when the call has returned.
+  /// While a delegate is waiting for room, a removal of that delegate does not wait if the removing
+  /// thread may be the one that runs the full queue. The removal then returns MULTICAST_PENDING (a
+  /// removal that counts returns its count), and `release` runs when the call has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
@@ -1015,9 +1015,9 @@ typedef struct multicast_queue_options {
   /// For a loop that is woken by a function, such as uv_async_send(), g_main_context_wakeup() or
   /// call_soon_threadsafe(), rather than by a descriptor. Called on the invoking thread when a call
   /// is queued, and on the thread that ran the queue when a run ends while calls are still waiting.
-  /// Called only once until the loop's thread calls multicast_queue_run(). A delegate that runs its
-  /// own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a `wake`
-  /// on another thread, and `wake` is never called afterwards.
+  /// Not called again until the loop's thread calls multicast_queue_run(), so a delegate that runs
+  /// its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a
+  /// `wake` on another thread, and `wake` is never called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
@@ -1028,8 +1028,8 @@ typedef struct multicast_queue_options {
   /// more, for calls that are running or being queued. Each payload needs 64 additional bytes, and
   /// all pages are written to in advance. Queueing a payload of at most this size and making its
   /// call then allocates no memory. A larger payload, or one for which no reserved memory is left,
-  /// needs an allocation. All queues of an invocation share one copy, in the memory of the first of
-  /// these queues. (default: 0, no reserve; payloads of up to 32 bytes need none)
+  /// needs an allocation. All queues into which an invocation puts calls share one copy, in the
+  /// memory of the first. (default: 0, no reserve; payloads of up to 32 bytes need none)
   /// @since 1.1
   size_t payload_size;
   /// A name that multicast_dump() shows to people. Up to 63 bytes.
@@ -1060,7 +1060,7 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 ///
 /// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
-/// Cost:      O(1); allocates memory for `capacity` calls, which is not touched until it is used.
+/// Cost:      O(1); allocates memory for `capacity` calls, but does not touch it until it is used.
 ///            O(capacity) with `payload_size`. Queueing a call acquires the queue's lock. A payload
 ///            of more than 32 bytes that is not covered by `payload_size` needs one allocation,
 ///            which all queued calls of the invocation share.
@@ -1108,7 +1108,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// Stops early if the queue becomes empty, is destroyed, or is given its own thread. A delegate
 /// that the queue calls may call this function, as a modal loop does, to make the next calls.
 ///
-/// From then on, this thread counts as the one that ran the queue last: see
+/// A thread that runs the queue counts from then on as the one that ran it last: see
 /// MULTICAST_OVERFLOW_BLOCK and MULTICAST_WAIT. A run that finds the queue empty does not count.
 ///
 /// @param max  The maximum number of calls. 0: the number of calls that are waiting when the
@@ -1260,10 +1260,10 @@ typedef struct multicast_invocation {
   /// would be queued are then refused; if the multicast replays invocations, the invocation fails.
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`, called exactly once with the result of `copy`. Without `copy`, called exactly
-  /// once with `payload`, which the library owns from this call on. It runs when the last call that
-  /// shares the payload has returned or been abandoned, and no replay can still need the payload,
-  /// on the thread on which this happens. If no call was queued, it runs before the invocation
-  /// returns. It also runs if the invocation fails.
+  /// once with `payload`, which the library owns from this call on. It runs when all calls that
+  /// share the payload have returned or been abandoned and no replay can still need it, on the
+  /// thread on which the last of these uses ends. If no call was queued, it runs before the
+  /// invocation returns. It also runs if the invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: the time limit in nanoseconds on the monotonic clock, from the beginning
   /// of the invocation (default: 0, no limit, unlike the `timeout_ns` of functions). It limits
@@ -1384,7 +1384,7 @@ typedef struct multicast_create_options {
   uint32_t struct_size;  ///< sizeof(multicast_create_options).
   /// What happens to nested invocations (default: MULTICAST_REENTRY_RECURSE).
   multicast_reentry reentry;
-  const char *label;  ///< A name for people. The first 63 bytes are kept.
+  const char *label;  ///< A name for diagnostics. The first 63 bytes are kept.
   /// The number of past invocations, by multicast_invoke() and multicast_invoke_with(), that are
   /// replayed to a delegate when it is added. A delegate receives each invocation once, either
   /// replayed or live, whatever other threads add and invoke at the same time. It receives the
@@ -1400,21 +1400,21 @@ typedef struct multicast_create_options {
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
   /// that was handed over, until newer invocations replace it or the multicast is destroyed. While
   /// a delegate is being added, the invocations that it has not yet received are also kept. If
-  /// their number exceeds `replay` by 64, an invocation waits until the delegate has received them
-  /// or is removed, unless it is made inside a replay or on a thread for which the add is waiting.
-  /// A replay must therefore not wait, for example on a semaphore, for a thread that invokes. An
-  /// invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// their number exceeds `replay` by 64, a further invocation waits until the delegate has
+  /// received them or is removed, unless it is made inside a replay or on a thread for which the
+  /// add is waiting. A replay must therefore not wait, for example on a semaphore, for a thread
+  /// that invokes. An invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   uint32_t replay;
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
   void *context;   ///< Passed to `listeners_changed` and `release`.
   /// Called when the first delegate has been added (`has_listeners` is true), and when the last one
-  /// has been removed, by whatever means. This is for a source that runs only while it has
-  /// listeners. Called on the thread that made the change; a removal calls it before it waits.
-  /// Never runs on two threads at the same time. `has_listeners` alternates, starting with true,
-  /// and the last call reports the current state. If two threads make changes at the same time, one
-  /// of them may report both changes, or neither if they cancel each other out. Replacing the only
-  /// delegate with MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the
-  /// library then calls it again after it has returned.
+  /// has been removed, for whatever reason. This is for a source that runs only while it has
+  /// listeners. Called on the thread that made the change; a removal calls it before waiting. Never
+  /// runs on two threads at the same time. `has_listeners` alternates, starting with true, and the
+  /// last call reports the current state. If two threads make changes at the same time, one of them
+  /// may report both changes, or neither if they cancel each other out. Replacing the only delegate
+  /// with MULTICAST_UNIQUE is not a change. The function may add and remove delegates; the library
+  /// then calls it again after it has returned.
   void (*listeners_changed)(void *context, multicast target, bool has_listeners);
   /// Called exactly once, after multicast_destroy(), when no call to `listeners_changed` is
   /// running. Not called if the creation fails.
@@ -1561,9 +1561,9 @@ MULTICAST_API multicast_status multicast_broadcaster_register(multicast_broadcas
 /// notification or multicast_broadcaster_deliver() calls the observers of the name first, and then
 /// the observers of its prefixes, from the longest prefix to the shortest. Each group is invoked
 /// after the calls of the previous group have ended; with MULTICAST_WAIT, this includes queued
-/// calls. An observer that an earlier group has added is therefore called. Observers of
-/// prefixes obtain the name from multicast_current_name(). Invoking the multicast of a name does
-/// not call observers of prefixes.
+/// calls. A group therefore includes observers that were added by calls to an earlier group.
+/// Observers of prefixes obtain the name from multicast_current_name(). Invoking the multicast of a
+/// name does not call observers of prefixes.
 ///
 /// @param prefix  0 to 254 bytes and a NUL, copied; "" is a prefix of every name. No byte has a
 ///                special meaning. Each prefix counts as one of the broadcaster's names.
@@ -1640,7 +1640,7 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 ///         error, nothing is published.
 /// Threads:   like multicast_invoke().
 /// Cost:      like multicast_invoke(), plus a look-up of the name, which acquires no lock. A
-///            transport adds one call to `publish`, the only cost if there are no observers.
+///            transport adds one call to `publish`, which is the only cost without observers.
 /// Real time: prepared, like multicast_invoke(), but not with a transport.
 /// @since 1.0
 MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadcaster,
@@ -1703,7 +1703,7 @@ typedef struct multicast_transport {
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
   /// Called when the first observer of a name is registered, on the thread that registers it and
-  /// before the registration returns, or else on a thread that is calling `subscribe` or
+  /// before the registration returns, or else on a thread that is already calling `subscribe` or
   /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
   /// both, or neither if they cancel each other out. The last call reports the current state. After
   /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
@@ -1806,8 +1806,8 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 ///
 /// Each `multicast`, `queue` and `lifetime` has a line, as does each `thread` that is in a call or
 /// waiting. Below a multicast, there is a line for each delegate. Below a thread, there is a line
-/// for each of its calls, the outermost first, and a line for its wait. Each value follows its
-/// name, and values that do not apply are left out. Later versions may add lines and values.
+/// for each of its calls, the outermost first, and a line for its wait. Each value is preceded by
+/// its name, and values that do not apply are left out. Later versions may add lines and values.
 ///
 /// The function never hangs: it does not wait for other threads, not even for one that is stopped
 /// inside the library. Objects that such a thread is changing are reported as unreadable after at
@@ -1820,9 +1820,9 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// A function is shown as library(symbol+offset), where `program` is the executable. A function
 /// that is not exported, such as a static one, is shown as library(+offset), for which addr2line
 /// finds the name, file and line (see examples-c/DUMP.md). A function that is in no library is
-/// shown as an address, as are all functions in the child of a fork, where a thread that no longer
-/// exists may have locked the list of libraries. A removed delegate that is still being called is
-/// shown with its label or function.
+/// shown as an address. So are all functions in the child of a fork, because a thread of the parent
+/// may have locked the list of libraries. A removed delegate that is still being called is shown
+/// with its label or function.
 ///
 /// @param writer   Receives the text. NULL: the text goes to a descriptor.
 /// @param context  Passed to `writer`. Without a writer, the address of an int that holds the
@@ -1855,14 +1855,14 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// that waits for the call can complete. Calls that the watch's functions make, and calls at the
 /// 256th level of nesting, are counted but not watched. A thread that could not allocate its record
 /// does not call the functions of watches. A watch of all multicasts also watches calls to
-/// transports. Do not pause or remove the tokens of these calls, which belong to the library.
+/// transports. The library owns the tokens of these calls, so do not pause or remove them.
 /// @since 1.1
 typedef struct multicast_watch {
   uint32_t struct_size;  ///< sizeof(multicast_watch).
   uint32_t reserved;     ///< Must be 0.
   /// Passed to the functions. Keep it valid until multicast_set_watch() has removed the watch.
   void *context;
-  /// The duration at which a call begins to count as slow, and a wait as stuck (default: 0, never).
+  /// The duration from which a call counts as slow, and a wait as stuck (default: 0, never).
   uint64_t slow_ns;
   /// Called after a call that took at least `slow_ns`. `label` is the label of the registration, or
   /// NULL, and is valid until this function returns.
@@ -1925,7 +1925,7 @@ static inline multicast_watch multicast_watch_default(void) {
 ///            acquires one process-wide lock and reads the clock twice. Up to 1,024 multicasts with
 ///            their own watches are as fast as one; beyond that, watches are searched in lists. A
 ///            call to `listener_warning` costs O(delegates), and adds to other multicasts may wait
-///            for it. With rare exceptions, other adds cost as much as before.
+///            for it. With rare exceptions, other adds cost as much as without a watch.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_set_watch(multicast target, const multicast_watch *watch);
 
@@ -2058,7 +2058,7 @@ MULTICAST_API multicast_status multicast_set_allocator(const multicast_allocator
 /// delegate is already prepared.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_OUT_OF_MEMORY.
-/// Cost:      O(1); a lock, a system call, and an allocation for several threads at a time.
+/// Cost:      O(1); a lock, a system call, and an allocation that serves several threads.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_thread_prepare(void);
 
@@ -2067,11 +2067,11 @@ MULTICAST_API multicast_status multicast_thread_prepare(void);
 /// The library returns memory to libc, so this function also calls malloc_trim(0) if libc has it.
 /// The slots of multicasts (64 bytes), registrations (32) and lifetimes (40) stay mapped, so that
 /// stale handles are safe. The pages of up to 1024 neighbouring slots are returned when all of
-/// these slots are vacant. Until then, a vacant slot of a registration can be reused by only one in
-/// 32 multicasts. The pages of 64 neighbouring threads are returned when all of these threads have
-/// ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters are not returned.
-/// Neither is the memory that libc keeps for ended threads, such as some of their stacks in glibc.
-/// With a custom allocator, nothing is returned.
+/// these slots are vacant. Until its pages are returned, a registration's vacant slot can be reused
+/// by only one in 32 multicasts. The pages of 64 neighbouring threads are returned when all of
+/// these threads have ended. About 2 MB, 1 % of the slots, and the slots of queues and broadcasters
+/// are not returned. Neither is the memory that libc keeps for ended threads, such as some of their
+/// stacks in glibc. With a custom allocator, nothing is returned.
 ///
 /// @return The number of bytes that were returned (>= 0).
 /// Cost:      O(vacant slots + the highest number of threads), and the cost of malloc_trim(). Adds,
@@ -2081,7 +2081,7 @@ MULTICAST_API int64_t multicast_trim(void);
 
 /// Returns the address of memory that all modules of a process share. Headers of other languages,
 /// which are compiled into the program and into each of its plug-ins, use this memory for data that
-/// must exist only once, so that no plug-in has to stay loaded. Programs do not need it.
+/// must exist only once, and must survive when a plug-in is unloaded. Programs do not need it.
 ///
 /// @param index  0 to 3: the C++ headers, with and without exceptions, for libstdc++ and libc++. 4
 ///               to 7: free for future headers.

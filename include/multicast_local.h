@@ -41,10 +41,11 @@ extern "C" {
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
  *              transport that joins. Until the peer does so, the transport keeps all its
- *              publications in the ring. The peer then reads the notifications of its names from
- *              there. Nothing is lost unless the ring fills up, in which case `overflow` decides
- *              what happens. In the other direction, notifications from the peer arrive as soon as
- *              the peer knows the new transport. multicast_local_flush() waits for this.
+ *              publications in its ring. When the peer has announced its names, it reads their
+ *              notifications from that ring. Nothing is lost unless the ring fills up, in which
+ *              case `overflow` decides what happens. In the other direction, notifications from the
+ *              peer arrive as soon as the peer knows the new transport. multicast_local_flush()
+ *              waits for this.
  * Last values  The publishing transport keeps the publications that `retains` selects, and sends
  *              each of them once to each peer that registers its first observer of the name later.
  *              In the publishing process, the first observer of the name also receives the kept
@@ -69,7 +70,7 @@ extern "C" {
  *              rules. Observers must check payloads themselves. Losses that a peer reports are
  *              counted only up to the capacity of its ring.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
- *              observers and the functions that answer. While such a call is running, nothing is
+ *              observers and the answer functions. While such a call is running, nothing is
  *              received. After a notification, the thread polls for the next one for 50 us,
  *              yielding to other threads, before it sleeps.
  * fork         A child cannot use the group: `publish` returns MULTICAST_ERROR_STATE, and nothing
@@ -135,16 +136,16 @@ typedef struct multicast_local_options {
   /// The largest payload that this transport publishes, in bytes. Larger ones are refused. The
   /// maximum is 1024 less than half the size of the ring (default: 0, which means this maximum).
   uint32_t max_payload;
-  /// What happens to a publication if the ring has no room, because a peer that has observers of
-  /// its name has not read enough of it: with MULTICAST_OVERFLOW_REFUSE, `publish` returns
-  /// MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer loses the oldest
-  /// sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for room (default:
-  /// refuse). Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or whose observers
-  /// do not return therefore blocks the other peers. Detaching the transport waits for a `publish`
-  /// that is waiting for room.
+  /// What happens to a publication if the ring has no room, because a peer with observers of the
+  /// publication's name has not yet read enough of the ring: with MULTICAST_OVERFLOW_REFUSE,
+  /// `publish` returns MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer
+  /// loses the oldest sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for
+  /// room (default: refuse). Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or
+  /// whose observers do not return therefore blocks the other peers. Detaching the transport waits
+  /// for a `publish` that is waiting for room.
   multicast_overflow overflow;
-  /// The maximum time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it
-  /// refuses. It does not wait for a peer that has ended (default: 0, which means 1 s).
+  /// The maximum time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it refuses
+  /// the publication. It does not wait for a peer that has ended (default: 0, which means 1 s).
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
@@ -235,8 +236,9 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 ///
 /// Call it after attaching if the first publications matter and the program does not wait for
 /// MULTICAST_LOCAL_CONNECTED. Also call it after registering an observer that must not miss later
-/// notifications. This function is not needed before a process ends. The function also waits for
-/// peers that are stopped, whose observers do not return, or that cannot be reached yet.
+/// notifications. There is no need to call it before a process ends (see "Losses"). The function
+/// also waits for peers that are stopped, whose observers do not return, or that cannot be reached
+/// yet.
 ///
 /// @param transport   A transport from multicast_local_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
@@ -264,10 +266,10 @@ typedef struct multicast_local_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_local_question;
 
-/// Sets the function that answers peers' questions about a name.
+/// Sets the answer function of a name, which answers peers' questions about the name.
 ///
-/// The transport announces to its peers for which names it answers questions, in the same way as
-/// the names that have observers. multicast_local_flush() waits until the peers know this.
+/// The transport tells its peers about which names it answers questions, just as it announces the
+/// names that have observers. multicast_local_flush() waits until the peers know this.
 ///
 /// @param transport  A transport from multicast_local_connect().
 /// @param name       1 to 255 bytes. Notifications may use the same name.
@@ -328,12 +330,12 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// Unknown peers are also asked. `visit` is not called for such a peer if it turns out not to
 /// answer questions about the name, or if the peer ends or the time is up before this is known.
 /// `peer` and `payload` are valid until `visit` returns; `payload` is NULL if it is empty. If
-/// `visit` returns false, it is not called again, and this function returns. Return `status !=
-/// MULTICAST_OK` to wait only for the first answer, or true to wait for all answers.
+/// `visit` returns false, it is not called again, and this function returns. Let `visit` return
+/// `status != MULTICAST_OK` to wait only for the first answer, or true to wait for all answers.
 ///
 /// @param transport   A transport from multicast_local_connect().
-/// @param name        The name for which others answer questions.
-/// @param event       Passed, like the payload, to the functions that answer.
+/// @param name        The name to ask about.
+/// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.
@@ -353,8 +355,9 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
 ///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
 ///            during the call.
-/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
-///            and with any other transport. `visit` may call anything.
+/// Reentry:   observers and answer functions may call this function with any other transport, and
+///            with this one only if it has a `queue`. `visit` may call every function of the
+///            library.
 /// Cost:      O(peers), a copy, and about 100 bytes for each peer.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_ask(
@@ -397,8 +400,8 @@ typedef struct multicast_local_stats {
   /// run.
   uint64_t delivered;
   /// Notifications that were not delivered, because they were overwritten before this process had
-  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, or `queue`
-  /// refused them, or dropped them later to make room for newer ones or when it was destroyed.
+  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, `queue` refused
+  /// them, or `queue` dropped them later, to make room for newer ones or when it was destroyed.
   uint64_t lost;
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.

@@ -40,17 +40,18 @@ extern "C" {
  *              an interruption, the last notifications arrive again, in order. With `qos` 2, a
  *              notification arrives exactly once while the connections last. When a connection
  *              ends, libmosquitto 2.0 may lose, repeat or delay notifications in transit. A
- *              notification counts as arrived when this library has received it. Publications and
- *              queues have limits; the library counts notifications lost because of these limits.
+ *              notification counts as arrived when this library has received it. The library limits
+ *              the publications and calls that may wait, and counts the notifications that are lost
+ *              because of these limits.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
  *              The broker sends this publication to each transport that subscribes later, when the
  *              transport's first observer of the name registers. Further observers at the same
  *              broadcaster are not notified of it. Observers of the publishing transport are
- *              notified only with MULTICAST_MQTT_PLAIN.
+ *              notified of it only with MULTICAST_MQTT_PLAIN.
  * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
  *              broker can report that nobody receives it. Its response topic is PREFIX/%=ID, and
- *              its correlation data is NUMBER; ID and NUMBER have 16 hexadecimal digits each.
+ *              its correlation data is NUMBER; ID and NUMBER are 16 hexadecimal digits each.
  *              Answers are published to that topic, with the quality of service `qos` and the same
  *              correlation data. Questions and answers are messages as described above, and are
  *              never retained. Other programs can therefore answer questions, and can ask questions
@@ -59,7 +60,7 @@ extern "C" {
  *              that it allows to subscribe can read notifications. Only the broker's access control
  *              and TLS protect the messages. Observers must check payloads. A hostile broker can
  *              end the process, because libmosquitto 2.0 calls abort() for an MQTT 5 property that
- *              it does not know. With `protocol` 4, there are no properties.
+ *              it does not know. MQTT 3.1.1 (`protocol` 4) has no properties.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers. While such a call is running, nothing is sent or received.
  * fork         A child cannot use the connection: `publish` returns MULTICAST_ERROR_STATE, and the
@@ -107,9 +108,9 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. The transport reconnects.
   MULTICAST_MQTT_REFUSED = 3,               ///< Connecting has failed. The transport retries.
   /// The broker refused a subscription, which is retried at the next connection. Reported for each
-  /// one.
+  /// refused subscription.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
-  /// The broker refused a publication, which is not sent again. Reported for each one.
+  /// The broker refused a publication, which is not sent again. Reported for each publication.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
 };
 
@@ -175,8 +176,8 @@ typedef struct multicast_mqtt_options {
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The maximum time that the broker may take to answer after the system has connected, up to 2^62
-  /// (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
+  /// The maximum time that the broker may take to answer once there is a network connection, up to
+  /// 2^62 (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
   /// The queue for arriving notifications. Observers without their own queue run on the thread
   /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
@@ -260,7 +261,8 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
 ///         during the wait, to make room for newer ones or because the connection was lost, and the
-///         others are done; or the caller is the transport's thread, or the child of a fork.
+///         others are done; or the function was called on the transport's thread or in the child of
+///         a fork.
 /// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
 ///            the wait.
 /// Cost:      O(names); no polling.
@@ -281,7 +283,7 @@ typedef struct multicast_mqtt_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_mqtt_question;
 
-/// Sets the function that answers the questions that others ask about a name.
+/// Sets the answer function of a name, which answers the questions that others ask about the name.
 ///
 /// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
 /// done. If several transports answer questions about a name, each of them receives each question.
@@ -317,7 +319,7 @@ MULTICAST_API multicast_status multicast_mqtt_answer(
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
 /// A question that nobody answers ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even several to one question from the same program.
+/// than one answer receives all replies, even if one program sends several replies to the question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
@@ -342,15 +344,15 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// not report who answers, how many programs answer, or that a program has ended without answering,
 /// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
 /// these values are known. If `visit` returns false, it is not called again, and this function
-/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
-/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
+/// returns. Let `visit` return `status != MULTICAST_OK` to wait only for the first answer, or true
+/// to wait for all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
 /// @param transport   A transport from multicast_mqtt_connect().
-/// @param name        The name for which others answer questions.
-/// @param event       Passed, like the payload, to the functions that answer.
+/// @param name        The name to ask about.
+/// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
@@ -376,8 +378,9 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
 ///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
 ///            during the call.
-/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
-///            and with any other transport. `visit` may call anything.
+/// Reentry:   observers and answer functions may call this function with any other transport, and
+///            with this one only if it has a `queue`. `visit` may call every function of the
+///            library.
 /// Cost:      like publishing, and a copy of each answer. The first question of a transport also
 ///            subscribes to the answers.
 /// @since 1.1
@@ -393,8 +396,8 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 /// The counters of a transport since it was created.
 ///
 /// `published` is always the sum of `waiting`, `sending`, `sent`, `dropped` and `rejected`.
-/// Questions and answers are both publications and messages. A question that arrives counts as a
-/// notification; an answer that arrives in time counts only as `received`.
+/// Questions and answers count both as publications and as messages. A question that arrives counts
+/// as a notification; an answer that arrives in time counts only as `received`.
 /// @since 1.1
 typedef struct multicast_mqtt_stats {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).
@@ -417,13 +420,13 @@ typedef struct multicast_mqtt_stats {
   uint64_t received;  ///< Messages of all kinds that were received.
   /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
-  uint64_t echoes;  ///< Messages that came back from the broker and were not delivered.
+  uint64_t echoes;  ///< Own messages that came back from the broker; they are not delivered.
   /// Messages that were not delivered, because the topic or version is not this library's, the name
   /// has no observers, the message is too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
-  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
-  /// destroyed.
+  /// `queue` refused them, or `queue` dropped them later, to make room for newer ones or when it
+  /// was destroyed.
   uint64_t lost;
 } multicast_mqtt_stats;
 

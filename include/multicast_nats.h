@@ -42,7 +42,7 @@ extern "C" {
  *              The server keeps no values, so an observer that registers later is not notified of
  *              earlier publications, neither in the publishing process nor elsewhere.
  * Questions    The question E of the name N is published as PREFIX.%?N.E, with the reply subject
- *              _INBOX.ID.NUMBER, where ID and NUMBER have 16 hexadecimal digits each. Answers are
+ *              _INBOX.ID.NUMBER, where ID and NUMBER are 16 hexadecimal digits each. Answers are
  *              published to that subject. Other programs can therefore answer questions, and can
  *              ask questions if they use such a reply subject.
  * Security     Any client that the server allows to publish can notify observers, and any client
@@ -85,9 +85,9 @@ enum multicast_nats_state_code {
   MULTICAST_NATS_LOST = 2,                  ///< The connection has ended. The transport reconnects.
   MULTICAST_NATS_REFUSED = 3,               ///< Connecting has failed. The transport retries.
   /// The server refused a subscription, which is retried at the next connection. Reported for each
-  /// one.
+  /// refused subscription.
   MULTICAST_NATS_SUBSCRIPTION_REFUSED = 4,
-  /// The server refused a publication, which is not sent again. Reported for each one.
+  /// The server refused a publication, which is not sent again. Reported for each publication.
   MULTICAST_NATS_PUBLICATION_REFUSED = 5
 };
 
@@ -221,8 +221,8 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 /// Waits until a server has confirmed all publications and subscriptions made before this call.
 ///
 /// Call it before a process ends. Also call it after registering an observer that must not miss
-/// later notifications. However, messages that a server has not yet handled when its connection
-/// ends are lost.
+/// later notifications. However, messages are lost if the connection ends before the server has
+/// handled them.
 ///
 /// @param transport   A transport from multicast_nats_connect().
 /// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
@@ -231,11 +231,12 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 ///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
 ///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
 ///         during the wait, to make room for newer ones or because a connection was lost, and the
-///         others are done; or the caller is the transport's thread, or the child of a fork.
+///         others are done; or the function was called on the transport's thread or in the child of
+///         a fork.
 /// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
 ///            the wait.
 /// Cost:      a round trip to the server, if anything has been published or subscribed since the
-///            last one, and a thread that waits for it.
+///            last round trip, and a thread that waits for the reply.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_nats_flush(const multicast_transport *transport,
                                                     uint64_t timeout_ns);
@@ -253,7 +254,7 @@ typedef struct multicast_nats_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_nats_question;
 
-/// Sets the function that answers the questions that others ask about a name.
+/// Sets the answer function of a name, which answers the questions that others ask about the name.
 ///
 /// The transport subscribes to the name at the server. multicast_nats_flush() waits until this is
 /// done. If several transports answer questions about a name, each of them receives each question.
@@ -289,7 +290,7 @@ MULTICAST_API multicast_status multicast_nats_answer(
 /// Answers a question: the asker receives MULTICAST_OK and the payload.
 ///
 /// A question that nobody answers ends when the asker's time is up. An asker that waits for more
-/// than one answer receives all replies, even several to one question from the same program.
+/// than one answer receives all replies, even if one program sends several replies to the question.
 ///
 /// @param question  The question that the function received, or a copy of it.
 /// @param payload   The answer; may be NULL if there are no bytes.
@@ -314,15 +315,15 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// not report who answers, how many programs answer, or that a program has ended without answering,
 /// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
 /// these values are known. If `visit` returns false, it is not called again, and this function
-/// returns. Return `status != MULTICAST_OK` to wait only for the first answer, or true to wait for
-/// all answers that arrive in time. Later answers are dropped and counted (`ignored`).
+/// returns. Let `visit` return `status != MULTICAST_OK` to wait only for the first answer, or true
+/// to wait for all answers that arrive in time. Later answers are dropped and counted (`ignored`).
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
 ///
 /// @param transport   A transport from multicast_nats_connect().
-/// @param name        The name for which others answer questions.
-/// @param event       Passed, like the payload, to the functions that answer.
+/// @param name        The name to ask about.
+/// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
@@ -346,8 +347,9 @@ MULTICAST_API multicast_status multicast_nats_reply(const multicast_nats_questio
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
 ///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
 ///            during the call.
-/// Reentry:   observers and functions that answer may ask with this transport if it has a `queue`,
-///            and with any other transport. `visit` may call anything.
+/// Reentry:   observers and answer functions may call this function with any other transport, and
+///            with this one only if it has a `queue`. `visit` may call every function of the
+///            library.
 /// Cost:      like publishing, and a copy of each answer. The first question of a transport also
 ///            subscribes to the answers.
 /// @since 1.1
@@ -363,9 +365,9 @@ MULTICAST_API multicast_status multicast_nats_ask(
 /// The counters of a transport since it was created.
 ///
 /// `published` is always the sum of `waiting`, `sending`, `sent` and `dropped`. Questions and
-/// answers are both publications and messages. A question that arrives counts as a notification; an
-/// answer that arrives in time counts only as `received`, as does the server's report that nobody
-/// answers.
+/// answers count both as publications and as messages. A question that arrives counts as a
+/// notification; an answer that arrives in time counts only as `received`, as does the server's
+/// report that nobody answers.
 /// @since 1.1
 typedef struct multicast_nats_stats {
   uint32_t struct_size;  ///< sizeof(multicast_nats_stats).
@@ -380,13 +382,13 @@ typedef struct multicast_nats_stats {
   uint64_t waiting;      ///< Publications that are now waiting to be sent.
   uint64_t sending;      ///< Publications that are being written now.
   uint64_t sent;         ///< Publications that were written to a connection.
-  /// Publications that were dropped: to make room for newer ones; too large for the server; because
-  /// the connection ended while they were being written, so that the server may have received some;
-  /// because nobody is waiting for the answer any more; because there was no memory; or at
-  /// `release`.
+  /// Publications that were dropped: to make room for newer ones; because they were too large for
+  /// the server; because the connection ended while they were being written, so that the server may
+  /// have received some; because nobody is waiting for the answer any more; because there was no
+  /// memory; or at `release`.
   uint64_t dropped;
-  /// How often the server has reported that this client may not publish. These publications also
-  /// count as `sent`.
+  /// How often the server has reported that this client may not publish. The publications in these
+  /// reports also count as `sent`.
   uint64_t rejected;
   uint64_t refused;   ///< Publications that were not accepted.
   uint64_t received;  ///< Messages that were received.
@@ -396,8 +398,8 @@ typedef struct multicast_nats_stats {
   /// too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
-  /// or `queue` refused them, or dropped them later to make room for newer ones or when it was
-  /// destroyed.
+  /// `queue` refused them, or `queue` dropped them later, to make room for newer ones or when it
+  /// was destroyed.
   uint64_t lost;
 } multicast_nats_stats;
 
