@@ -45,7 +45,7 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   return &a->told;
 }
 
-/* The number cannot be trusted, because a peer may answer twice or without having been asked. */
+/* The peer's `number` cannot be trusted, because a peer may answer twice or without being asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;
@@ -55,7 +55,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* The hello with the peer's name may not have arrived before the question was asked. */
+    /* Copy the name now, because the hello may have arrived after the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* takes ownership of the client's buffer */

@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. If it equals the previous one, if the list
- * is full, or if `r` is NULL because there was no memory, counts it as a repetition of the previous
- * one. */
+/* Called under the lock. Appends a refusal to the list, or counts it as a repetition of the
+ * previous one if the two are equal, the list is full, or `r` is NULL because there was no
+ * memory. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -456,9 +456,9 @@ int session_set_callbacks(nats_client *c) {
 }
 
 /* Returns whether libnats has so many unprocessed messages that the thread should stop reading.
- * Their number is the number of messages that libnats has read, minus the number that it has passed
- * on. This difference must be corrected from time to time, because libnats drops the messages of
- * cancelled subscriptions. */
+ * The number of unprocessed messages is the number that libnats has read, minus the number that it
+ * has passed on. This difference must be corrected from time to time, because libnats drops the
+ * messages of cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;

@@ -149,8 +149,8 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
-/* In row 0 the peer begins to observe a name, and in row 1 it begins to answer questions about the
- * name. */
+/* If `row` is 0, the peer begins to observe a name, and otherwise it begins to answer questions
+ * about the name. */
 static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
                                    const char *text) {
   static multicast_local_question unused;

@@ -384,7 +384,7 @@ TEST(tls_connects_and_refuses) {
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
   /* The flag requests TLS. The address and the certificate name different hosts, so `tls_name`
-   * gives the name in the certificate. */
+   * specifies the host in the certificate. */
   snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
   options.flags = MULTICAST_NATS_TLS;
   options.tls_name = "localhost";

@@ -194,8 +194,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Stores the number of a process in its place unless a higher number is stored, because the ends of
- * several processes of one place may be reported in any order. */
+/* Stores the number of a process in its place unless a higher number is already stored, because the
+ * ends of successive processes of a place may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }

@@ -135,8 +135,8 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """Draws a row for each library, in which a large mark shows the median of the rounds, and a small
-    mark shows each round."""
+    """Draws a row for each library, with a large mark at the median of the rounds, and a small mark
+    for each round."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):
