@@ -213,8 +213,8 @@ void peers_note_names(local_client *c) {
 
 /* Removes topics without observers from the list once they have been announced to all peers,
  * because they need not be announced to later peers. Visiting the whole list takes time, so this
- * function does nothing until the changes since the last visit outnumber the topics that this visit
- * left in the list. */
+ * function does nothing until there have been more changes since the last visit than topics that
+ * were left in the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -334,8 +334,8 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* This client may already know that the peer wants the name. The peer may not have announced that
-   * its last observer was removed, if a new one was registered soon. */
+  /* This client may already know that the peer wants the name. The peer need not announce the
+   * removal of its last observer if a new one registers soon. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {

@@ -226,9 +226,9 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
 }
 
 /* The readers of a publication, including peers that have not announced their names. Before the
- * first publication of a name, the peers in `to_be_offered` are sent the retained values of the
- * name, so that these peers receive each value once and in order. This struct is valid only while
- * the lock is held. */
+ * first publication of a name, each peer in `to_be_offered` is sent the retained values of the
+ * name, so that it receives each value once and in order. This struct is valid only while the lock
+ * is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;

@@ -303,9 +303,9 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Reports that the client is connected when all earlier members have announced their names. If some
- * members do not respond, waits only for PATIENCE_NS, because publications for these members stay
- * in the ring. */
+/* Reports that the client is connected when all earlier members have announced their names. Waits
+ * for at most PATIENCE_NS, because publications for members that do not respond stay in the
+ * ring. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

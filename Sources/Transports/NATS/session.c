@@ -133,8 +133,8 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * libnats takes the locks of the subscriptions to return this number. This cannot cause a deadlock,
- * because libnats takes no other lock while it holds a subscription's lock. */
+ * To compute it, libnats locks the subscriptions. This cannot cause a deadlock, because libnats
+ * takes no other lock while it holds a subscription's lock. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
@@ -519,8 +519,8 @@ static void check_silence(nats_client *c) {
     return;
   }
   /* libnats has no other function that sends a PING. natsConnection_FlushTimeout() also waits for
-   * the answer, but no thread reads the answer within this millisecond, so the result is a timeout.
-   * Any other result means that there was no memory and the PING was not sent. */
+   * the answer, but no thread reads it during the timeout of 1 ms, so the result is a timeout. Any
+   * other result means that there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 

@@ -31,8 +31,8 @@ FUNCTION(write_log, named_log *n) {
   ADD(l->count, 1);
 }
 
-/* A notification of the peer `asker` calls an observer of the peer `busy`, which does not return
- * until the gate `may_leave` opens. */
+/* The peer `asker` notifies an observer of the peer `busy`, and the observer does not return until
+ * the gate `may_leave` opens. */
 typedef struct stage {
   broker b;
   peer busy, asker;

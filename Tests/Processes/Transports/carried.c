@@ -305,7 +305,7 @@ typedef struct slow {
   int calls;
 } slow;
 
-/* Makes two more answers arrive while the first answer is being reported. */
+/* During its first call, makes two more answers arrive before it returns. */
 static bool tell_slowly(void *context, multicast_status status, int32_t pid, const char *peer,
                         const void *payload, size_t size) {
   slow *s = context;

@@ -157,8 +157,8 @@ static void check_lost(const account *a, bool is_exact) {
   is_known = true;
 }
 
-/* The lock prevents checks while the broadcaster is being destroyed, because some notifications do
- * not arrive during that time. */
+/* The lock prevents checks while the broadcaster is being destroyed, because notifications may be
+ * missing during that time. */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static bool is_leaving;
 

@@ -67,8 +67,8 @@ def middle(rounds, kind, library, figure):
 
 
 def ratio(rounds, kind, figure):
-    """Returns the median of the ratios of the rounds, because within a round the machine was equally
-    busy for both libraries."""
+    """Returns the median of the ratios of the rounds, because the machine is about equally busy for
+    both libraries within a round."""
     pairs = zip(rounds[kind, OURS], rounds[kind, BARE])
     return statistics.median(ours[figure] / bare[figure] for ours, bare in pairs)
 
