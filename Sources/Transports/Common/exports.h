@@ -1,4 +1,4 @@
-/* The exported functions of a library. All libraries export the same functions, but under different
+/* The exported functions of a library. All libraries export these functions, but under different
  * names. One file of each library defines TRANSPORT(name), which adds the library's prefix to a
  * name, and then includes this header. */
 

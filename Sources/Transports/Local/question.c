@@ -45,7 +45,7 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   return &a->told;
 }
 
-/* The peer's `number` cannot be trusted, because a peer may answer twice or without being asked. */
+/* `number` cannot be trusted, because a peer may answer twice or without being asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;

@@ -174,8 +174,8 @@ void ring_show(local_client *c, const places *readers) {
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
 /* Called under the lock, which it releases while it waits. Waits a moment for the slowest reader.
- * Also checks whether that reader's connection has ended, because nothing else would detect this if
- * the caller is the client's thread. */
+ * Also checks whether that reader's connection has ended, because no other thread would detect this
+ * if the caller is the client's thread. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left

@@ -102,8 +102,8 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
-/* Tries to reconnect to a peer whose connection has ended, because it may have ended only because a
- * process was short of memory or descriptors. Only the process that opened the connection
+/* Tries to reconnect to a peer whose connection has ended, because a mere shortage of memory or
+ * descriptors may have ended the connection. Only the process that opened the connection
  * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
  * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
