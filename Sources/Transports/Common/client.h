@@ -64,8 +64,8 @@ typedef struct engine {
    * reconnect immediately, without backoff. */
   bool (*run)(client *c);
   void (*end)(client *c); /* called on the thread, when it ends */
-  /* Called by fork() in the child, whatever the client's thread was doing in the parent. May be
-   * NULL. */
+  /* Called by fork() in the child, no matter what the client's thread was doing in the parent. May
+   * be NULL. */
   void (*in_child)(client *c);
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
@@ -93,7 +93,7 @@ struct client {
   uint64_t id;       /* random; identifies this client for others */
   char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
   /* The transport's function `publish`, by which this library recognizes its own transports. The
-   * context does not suffice, because another library's transport may have an equal one. */
+   * context is not enough, because another library's transport may have the same context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
@@ -159,7 +159,7 @@ static inline names *client_changed(client *c) {
   if (c->answered.first_change != NULL) return &c->answered;
   return c->prefixes.first_change != NULL ? &c->prefixes : NULL;
 }
-/* Calls names_want(), unless that would exceed the limit on names. */
+/* Calls names_want(), but fails if this would exceed the limit on names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
 /* Writes the address pattern that a subscription to a name needs. Returns its size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);
@@ -193,8 +193,8 @@ void client_come_back(client *c);
  * child, ends the thread, because the client and the connection belong to the parent. */
 void client_end_in_child(unsigned forks);
 
-/* Counts `count` accepted publications as dropped, starting at the ticket `first`. Called under the
- * lock. */
+/* Records that `count` accepted publications have been dropped, starting at the ticket `first`.
+ * Called under the lock. */
 void client_drop_publications(client *c, uint64_t first, uint64_t count);
 
 /* Reports a state to the program by calling the function `changed` in the options. */

@@ -108,8 +108,8 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* Once the transport has been released, the current call may finish, but no new call may
-       * begin. */
+      /* Once the transport has been released, an observer that is running may finish, but no other
+       * one may be called. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);
     }

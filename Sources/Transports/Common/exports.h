@@ -1,4 +1,4 @@
-/* The exported functions of a library. These functions differ between the libraries only in their
+/* The exported functions of a library. All libraries export these functions, but under different
  * names. One file of each library defines TRANSPORT(name), which adds the library's prefix to a
  * name, and then includes this header. */
 
@@ -12,7 +12,7 @@ static const engine transport_engine;
 static multicast_status wait_until_flushed(client *base, uint64_t deadline);
 static void fill_stats(const client *base, void *stats);
 
-/* Initializes the fields of `settings` that all libraries have as options. */
+/* Initializes the fields of `settings` from the options that all libraries share. */
 #define SETTINGS_OF(o)                                                                     \
   .broadcaster = (o)->broadcaster, .queue = (o)->queue,                                    \
   .reconnect_min_ns = (o)->reconnect_min_ns, .reconnect_max_ns = (o)->reconnect_max_ns,    \

@@ -33,7 +33,7 @@ multicast_status client_send(client *c, draft *d);
 bool clients_add(client *c); /* returns false if there are too many */
 void clients_in_child(void); /* called in the child, inside fork() */
 void clients_remove(client *c);
-/* Finds a client and removes it from the table, atomically. Returns NULL if there is none. */
+/* Atomically finds a client and removes it from the table. Returns NULL if there is none. */
 client *clients_take(const void *context);
 /* Finds a client, or returns NULL. The functions of a transport can call clients_at() without a
  * lock, because the client stays in the table until the transport has been released. */
@@ -51,7 +51,7 @@ uint64_t deadline_of(uint64_t timeout_ns); /* returns a time on the clock of now
  * lock while it waits. */
 multicast_status client_flush(const multicast_transport *transport, uint64_t timeout_ns,
                               multicast_status (*wait)(client *c, uint64_t deadline));
-/* Lets `fill` fill in `stats` under the client's lock, and then copies `stats`, which is `size`
+/* Calls `fill` under the client's lock to set `stats`, and then copies `stats`, which is `size`
  * bytes long, to `out`. */
 multicast_status client_get_stats(const multicast_transport *transport, void *out, void *stats,
                                   size_t size, void (*fill)(const client *c, void *stats));

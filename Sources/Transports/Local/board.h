@@ -49,8 +49,8 @@ typedef struct slot {
   uint64_t known; /* earlier notifications are kept for the peer, whatever their names */
 } slot;
 
-/* A position is the number of bytes that were written to the ring before it, so it keeps growing.
- * Fields that several peers read often are in separate cache lines. */
+/* A position is the total number of bytes that have been written before it, so positions only
+ * increase. Fields that several peers read often are in separate cache lines. */
 typedef struct board {
   uint64_t magic, ring_size;
   _Alignas(64) uint64_t head; /* the ring is written up to this position */

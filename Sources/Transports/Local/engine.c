@@ -84,8 +84,8 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
-/* Closes the sockets in a child. Otherwise, if the parent were killed, its peers could not detect
- * this, and new members of the group would wait for the parent. */
+/* Closes the sockets in a child. Otherwise, if the parent were killed, its peers would not be
+ * notified, and new members of the group would wait for the parent. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;
@@ -157,8 +157,8 @@ static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   const uint64_t change = client_changes(&c->base), position = c->head;
   multicast_status status = MULTICAST_OK;
   ring_wait(c, true);
-  /* Checks is_stopping first. A client that is stopping removes its peers, so is_flushed() would
-   * return true. */
+  /* Checks is_stopping first, because is_flushed() returns true once a client that is stopping has
+   * removed its peers. */
   while (status == MULTICAST_OK && (base->is_stopping || !is_flushed(c, change, position))) {
     const uint64_t now = now_ns(), soon = now + ns_of_millisecond;
     if (base->is_stopping) status = MULTICAST_ERROR_INVALID_HANDLE;

@@ -177,7 +177,7 @@ static int connect_to(int folder, const char *file) {
 
 /* Records the listening socket, so that a child process can close it in fork(). Before closing the
  * socket, this process must record -1, because otherwise the child could close another file that
- * has been given the same descriptor. */
+ * has since received the same descriptor. */
 static void note_listener(group *g, int socket) {
   __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
 }
@@ -299,9 +299,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Takes the group's lock, so that no process can be joining. Before listen(), a joining process's
- * socket refuses connections as if the process had ended. If another process holds the lock, the
- * files remain until a process joins or the last member leaves. */
+/* Takes the group's lock, so that no process can join during the sweep. Until it calls listen(), a
+ * joining process refuses connections like a process that has ended. If another process holds the
+ * lock, the files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;

@@ -44,7 +44,7 @@ static void close_socket(const local_client *c, int socket) {
 
 /* Records the socket of a peer, so that a child process can close it in fork(). Before closing the
  * socket, this process must record -1, because otherwise the child could close another file that
- * has been given the same descriptor. */
+ * has since received the same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
@@ -145,8 +145,8 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list, so that it is not announced to the peers that have not been told
- * of it yet. */
+/* Removes a topic from the list, so that its last change is not announced to any more
+ * peers. */
 static void unlist(local_client *c, topic *t) {
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
@@ -213,8 +213,8 @@ void peers_note_names(local_client *c) {
 
 /* Removes topics without observers from the list once they have been announced to all peers,
  * because they need not be announced to later peers. Visiting the whole list takes time, so this
- * function does nothing until the changes since the last visit outnumber the topics that this visit
- * left in the list. */
+ * function does nothing until there have been more changes since the last visit than topics that
+ * were left in the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -334,8 +334,8 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* This client may already know that the peer wants the name. If the peer's last observer of the
-   * name was removed and a new one registered, the peer may announce only the second change. */
+  /* This client may already know that the peer wants the name. The peer need not announce the
+   * removal of its last observer if a new one registers soon. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
@@ -404,9 +404,9 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   return is_heeded;
 }
 
-/* Called under the lock when the peer has announced all its names. From now on, only publications
- * of the announced names are written for the peer. Returns false if the ring has no room for the
- * names' retained values now. */
+/* Called under the lock when the peer has announced all its names. After this function has
+ * succeeded, only publications of the announced names are written for the peer. Returns false if
+ * the ring has no room for the names' retained values now. */
 static bool get_to_know(local_client *c, peer *p) {
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;

@@ -45,7 +45,7 @@ static told *settle(peer_inquiry *i, unsigned place, multicast_status status) {
   return &a->told;
 }
 
-/* The number cannot be trusted, because a peer may answer twice or without having been asked. */
+/* `number` cannot be trusted, because a peer may answer twice or without being asked. */
 void question_answered(local_client *c, const peer *p, uint64_t number, multicast_status status,
                        span payload) {
   peer_inquiry *i;
@@ -55,7 +55,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* The hello with the peer's name may not have arrived before the question was asked. */
+    /* Copy the name now, because the hello may have arrived after the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* takes ownership of the client's buffer */
@@ -105,8 +105,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Called under the lock. Returns the peers that answer questions about a name and the peers that
- * have not announced their names, except peers that have ended. */
+/* Called under the lock. Returns the peers that must be asked: those that answer questions about
+ * the name or have not announced their names, and have not ended. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);

@@ -38,7 +38,7 @@ static uint64_t oldest_of(const peer *p) {
 static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
 
 /* Skips to the oldest remaining entry, and counts the lost entries. `dropped` is the number of
- * entries for this process before `oldest`, and `seen` is how many of these entries have been read
+ * entries for this process before `oldest`, and `seen` is the number of entries that have been read
  * or counted as lost. `dropped` cannot exceed `seen` by more than the number of entries that fit
  * between `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these
  * values. The caller must then try again soon, because the peer does not wake this process if the

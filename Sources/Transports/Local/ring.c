@@ -174,8 +174,8 @@ void ring_show(local_client *c, const places *readers) {
 /* ---- Publishing ------------------------------------------------------------------------------ */
 
 /* Called under the lock, which it releases while it waits. Waits a moment for the slowest reader.
- * Also detects the end of that reader's connection, because the client's thread cannot do so if it
- * is the caller. */
+ * Also checks whether that reader's connection has ended, because no other thread would detect this
+ * if the caller is the client's thread. */
 static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadline) {
   const uint64_t now = now_ns(), left = deadline > now ? deadline - now : 0;
   const struct timespec moment = time_of_ns(left < ns_of_millisecond / 5 ? left
@@ -226,9 +226,9 @@ static bool may_keep(const local_client *c, const topic *t, const value *v) {
 }
 
 /* The readers of a publication, including peers that have not announced their names. Before the
- * first publication of a name, the peers in `to_be_offered` are sent the retained values of the
- * name, so that these peers receive each value once and in order. This struct is valid only while
- * the lock is held. */
+ * first publication of a name, each peer in `to_be_offered` is sent the retained values of the
+ * name, so that it receives each value once and in order. This struct is valid only while the lock
+ * is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
   places all, to_be_offered;

@@ -18,8 +18,8 @@ typedef struct letter {
 
 /* Returns the size of the entry. */
 size_t letter_size(const letter *l);
-/* Makes room for `bytes` bytes. Returns false if this would mean dropping unread entries, unless
- * `may_drop` allows that. */
+/* Makes room for `bytes` bytes. Returns false if unread entries would have to be dropped and
+ * `may_drop` is false. */
 bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 /* Makes room according to the option `overflow`. May wait until the time `until`, and releases the
  * lock while it waits. */
@@ -31,7 +31,7 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers);
 void ring_show(local_client *c, const places *readers);
 /* Reads the tail of a peer. */
 void ring_look(local_client *c, peer *p);
-/* Returns the peer with the oldest unread entry before `position`, or NULL. */
+/* Returns the peer with the oldest unread entry before `position`, or NULL if there is none. */
 peer *ring_slowest(local_client *c, uint64_t position);
 /* Begins or ends a wait. During a wait, readers update their tails immediately. */
 void ring_wait(local_client *c, bool is_waiting);

@@ -84,9 +84,9 @@ static bool is_looking(const local_client *c) {
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED);
 }
 
-/* Reads until the rings have been empty for LOOKING_NS, or for READING_NS at most. Yields between
- * reads, because a peer that is about to reply may be waiting for this processor. Yielding also
- * lets the peers write several entries before the next read, which saves wake-ups. */
+/* Reads until the rings have been empty for LOOKING_NS, but for at most READING_NS in total. Yields
+ * between reads, because a peer that is about to reply may be waiting for this processor. Yielding
+ * also lets the peers write several entries before the next read, which saves wake-ups. */
 static void read_for_a_while(local_client *c) {
   const uint64_t end = now_ns() + READING_NS;
   do {
@@ -102,8 +102,8 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
-/* Tries to reconnect to a peer whose connection has ended, because one of the two processes may
- * only have been short of memory or descriptors. Only the process that opened the connection
+/* Tries to reconnect to a peer whose connection has ended, because a mere shortage of memory or
+ * descriptors may have ended the connection. Only the process that opened the connection
  * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
  * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
@@ -303,9 +303,9 @@ static bool join(local_client *c) {
   return false;
 }
 
-/* Reports that the client is connected when all earlier members have announced their names. If some
- * members do not respond, waits only for PATIENCE_NS, because publications for these members stay
- * in the ring. */
+/* Reports that the client is connected when all earlier members have announced their names. Waits
+ * for at most PATIENCE_NS, because publications for members that do not respond stay in the
+ * ring. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

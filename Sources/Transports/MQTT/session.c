@@ -543,9 +543,9 @@ static void read_packets(mqtt_client *c) {
   hold_back(c, false);
 }
 
-/* Disables delayed TCP acknowledgements for the next data. mosquitto first acknowledges a question
- * and then sends the answer, which Nagle's algorithm holds back until TCP has acknowledged the
- * first packet. A delayed TCP acknowledgement would take about 40 ms. */
+/* Makes TCP acknowledge the next received data without delay. mosquitto first acknowledges a
+ * question and then sends the answer, which Nagle's algorithm holds back until TCP has acknowledged
+ * the first packet. TCP would otherwise delay its acknowledgement by about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);

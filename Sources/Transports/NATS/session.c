@@ -133,8 +133,8 @@ static int count_pending_of(const names *all) {
 }
 
 /* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * libnats takes the locks of the subscriptions to return this number. This cannot cause a deadlock,
- * because libnats takes no other lock while it holds a subscription's lock. */
+ * To compute it, libnats locks the subscriptions. This cannot cause a deadlock, because libnats
+ * takes no other lock while it holds a subscription's lock. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. If it equals the previous one, if the list
- * is full, or if `r` is NULL because there was no memory, counts it as a repetition of the previous
- * one. */
+/* Called under the lock. Appends a refusal to the list, or counts it as a repetition of the
+ * previous one if the two are equal, the list is full, or `r` is NULL because there was no
+ * memory. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -456,9 +456,9 @@ int session_set_callbacks(nats_client *c) {
 }
 
 /* Returns whether libnats has so many unprocessed messages that the thread should stop reading.
- * Their number is the number of messages that libnats has read, minus the number that it has passed
- * on. This difference must be corrected from time to time, because libnats drops the messages of
- * cancelled subscriptions. */
+ * The number of unprocessed messages is the number that libnats has read, minus the number that it
+ * has passed on. This difference must be corrected from time to time, because libnats drops the
+ * messages of cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -519,8 +519,8 @@ static void check_silence(nats_client *c) {
     return;
   }
   /* libnats has no other function that sends a PING. natsConnection_FlushTimeout() also waits for
-   * the answer, but no thread reads the answer within this millisecond, so the result is a timeout.
-   * Any other result means that there was no memory and the PING was not sent. */
+   * the answer, but no thread reads it during the timeout of 1 ms, so the result is a timeout. Any
+   * other result means that there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 

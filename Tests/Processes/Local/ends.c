@@ -440,8 +440,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* The late peer has sent its hello, but has not read the hello of one of the other peers, because
- * the late peer's thread is busy. The other peers must not disconnect the late peer. */
+/* The late peer has sent its hello, but has not read another peer's hello, because the late peer's
+ * thread is busy. The other peers must not disconnect the late peer. */
 TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
   SCOPED peer first, second, late;
   int calls = 0;

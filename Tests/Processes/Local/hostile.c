@@ -1,5 +1,5 @@
-/* Tests peers that break the rules. A transport must disconnect such peers, must not read outside
- * their memory, and must continue to work. */
+/* Tests peers that break the rules. A transport must disconnect such peers, must not read beyond
+ * the peers' shared memory, and must continue to work. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -163,8 +163,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid positions as the head of its ring. These positions are before the
- * victim's reading position, further ahead of it than the size of the ring, or inside an
+/* The stranger stores invalid positions as the head of its ring. Each of them is before the
+ * victim's reading position, ahead of it by more than the size of the ring, or inside an
  * entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};

@@ -1,5 +1,5 @@
 /* Tests that a transport's thread polls for some time before it sleeps. One successful round is
- * enough, because the machine may be too busy during the other rounds. */
+ * enough, because other rounds may fail if the machine is busy. */
 
 #include "groups.h"
 

@@ -59,7 +59,7 @@ FUNCTION(wait_for_gate, stop *s) {
   gate_wait(&s->may_leave);
 }
 
-/* The peer can announce its prefix to the new member only when its observer has returned. */
+/* The peer can announce its prefix to the new member only after its observer has returned. */
 TEST_OF_BROKER(prefix_of_a_peer_in_an_observer_gets_earlier_publications, NULL) {
   SCOPED peer there, asker, late;
   stop s = {GATE_INIT, GATE_INIT};

@@ -149,8 +149,8 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
-/* In row 0 the peer begins to observe a name, and in row 1 it begins to answer questions about the
- * name. */
+/* If `row` is 0, the peer begins to observe a name, and otherwise it begins to answer questions
+ * about the name. */
 static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
                                    const char *text) {
   static multicast_local_question unused;
@@ -443,8 +443,8 @@ THREAD(stay_in_question, asking *a) {
 THREAD(publish_without_room, asking *a) { a->result = peer_publish(a->p, "busy", 1, NULL, 0); }
 
 /* The transport is released while a publication waits for room. The transport's topics may be freed
- * before the publication continues, but a waiting question keeps the rest of the transport in
- * memory. */
+ * before the publication continues, but a question that is waiting keeps the rest of the transport
+ * in memory. */
 TEST(release_ends_the_wait_of_a_publication_for_room) {
   broker b;
   SCOPED peer here, there, stuck;

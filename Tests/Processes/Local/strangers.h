@@ -28,7 +28,7 @@ void stranger_end(stranger *s);
 /* Sends a correct hello. */
 void stranger_greet(const stranger *s);
 void stranger_say(const stranger *s, message_kind kind, uint64_t number, const char *text);
-/* Sends a packet with several copies of the file. */
+/* Sends a packet, and attaches the descriptor `file` to it `copies` times. */
 void stranger_send(const stranger *s, const void *bytes, size_t size, int file, int copies);
 
 /* A victim, which is a real peer, and two strangers. */

@@ -31,8 +31,8 @@ FUNCTION(write_log, named_log *n) {
   ADD(l->count, 1);
 }
 
-/* A notification of the peer `asker` calls an observer of the peer `busy`, which does not return
- * until the gate `may_leave` opens. */
+/* The peer `asker` notifies an observer of the peer `busy`, and the observer does not return until
+ * the gate `may_leave` opens. */
 typedef struct stage {
   broker b;
   peer busy, asker;
@@ -112,7 +112,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   EVENTUALLY(LOAD(s->arrived.count) == 10);
   CHECK_TEXT(s->arrived.text, expected);
   CHECK_EQ(peer_stats(&s->busy).received, received + 10);
-  /* `late` now knows the names of `busy`, so it writes no publications of other names. */
+  /* `late` now knows the names of `busy`, so it no longer writes other names to its ring. */
   publish_text(&late, "other", 1, "x");
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
@@ -214,8 +214,8 @@ FUNCTION(observe_k2, registrar *r) {
   CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
 }
 
-/* The observer is registered after the transport has announced its names and before it reads the
- * value. */
+/* The observer is registered after the transport has announced its names, but before the transport
+ * reads the retained value. */
 TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;
@@ -405,8 +405,8 @@ static void note_loss(void *context, multicast_local_state state, int32_t pid, c
   if (state == MULTICAST_LOCAL_LOST) ADD(losses, 1);
 }
 
-/* Imitates a publisher that has dropped all its entries. Wakes the reader if the reader is asleep,
- * although the reader is usually still polling. */
+/* Imitates a publisher that has dropped all its entries. Also wakes the reader, in case it has
+ * stopped polling and is asleep. */
 static void drop_all(stranger *s, uint64_t count) {
   board *b = s->own.board;
   const uint64_t head = b->head + 1024, which = ~b->counted & COUNT_BIT;

@@ -235,7 +235,7 @@ static long count_waits(void) {
 }
 
 /* A publication must not wake the transport's thread while the maximum number of publications is
- * unacknowledged, nor while there is no connection. */
+ * unacknowledged, or while there is no connection. */
 TEST_OF_BROKER(publications_that_cannot_be_sent_do_not_wake_the_thread, NULL) {
   enum { PUBLICATIONS = 200, FEW = 50 };
   SCOPED peer p;

@@ -209,7 +209,7 @@ TEST_OF_BROKER(too_many_names_are_told, "max_subscriptions: 2") {
   EVENTUALLY(LOAD(p.subscriptions_refused) >= 1);
   EVENTUALLY(LOAD(p.lost) >= 1);
   CHECK(strcasestr(p.refusal, "maximum subscriptions exceeded") != NULL);
-  /* With only two subscriptions, the server keeps the connection open. */
+  /* Two subscriptions are within the limit, so the server keeps the connection open. */
   p.transport.unsubscribe(p.transport.context, "c");
   EVENTUALLY(transport_flush(&p.transport, 1000000000) == MULTICAST_OK);
 }
@@ -260,8 +260,8 @@ TEST_OF_BROKER(payload_that_the_server_does_not_take_is_dropped, "max_payload: 1
   CHECK_EQ(LOAD(here.lost), 0);
 }
 
-/* An observer that stores the largest number of messages that had arrived but had not been
- * delivered yet. */
+/* An observer that records the largest backlog, which is the number of messages that have arrived
+ * but have not been delivered. */
 typedef struct backlog {
   blocker first;
   peer *p;
@@ -384,7 +384,7 @@ TEST(tls_connects_and_refuses) {
   peer_connect(&here, &options);
   options = tls_options(&there, &b, "ours.crt");
   /* The flag requests TLS. The address and the certificate name different hosts, so `tls_name`
-   * gives the name in the certificate. */
+   * specifies the host in the certificate. */
   snprintf(there.address, sizeof there.address, "127.0.0.1:%d", b.port);
   options.flags = MULTICAST_NATS_TLS;
   options.tls_name = "localhost";

@@ -19,7 +19,7 @@ static int refuses(const char *what) {
 
 // Refuses memory that is shared with other processes.
 void *mmap(void *address, size_t size, int protection, int flags, int file, off_t offset) {
-  // Only the traced program has MULTICAST_TRACE, so the mappings of multicast-trace succeed.
+  // MULTICAST_TRACE is set only in the traced program, so multicast-trace itself gets memory.
   if ((flags & MAP_SHARED) != 0 && getenv("MULTICAST_TRACE") != NULL && refuses("mmap")) {
     errno = ENOMEM;
     return MAP_FAILED;

@@ -200,7 +200,7 @@ static void own_watch_of_one(void) {
   CHECK(called == 3);
 }
 
-// refuse.c defines this variable, if that library is preloaded.
+// Defined in refuse.c, so its address is NULL unless that library is preloaded.
 extern int refuses_malloc __attribute__((weak));
 
 static void watch_without_memory(void) {
@@ -324,7 +324,7 @@ static void deallocate(void *context, void *block, size_t size, size_t alignment
   free(block);
 }
 
-// The program can still set an allocator, as long as it has created no object.
+// The program can still set an allocator if it has not created any object yet.
 static void allocator(void) {
   multicast_allocator given = multicast_allocator_default();
   given.allocate = allocate;

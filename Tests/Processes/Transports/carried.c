@@ -305,7 +305,7 @@ typedef struct slow {
   int calls;
 } slow;
 
-/* Makes two more answers arrive while the first answer is being reported. */
+/* During its first call, makes two more answers arrive before it returns. */
 static bool tell_slowly(void *context, multicast_status status, int32_t pid, const char *peer,
                         const void *payload, size_t size) {
   slow *s = context;
@@ -403,7 +403,7 @@ THREAD(reply_without_end, newest *n) {
   }
 }
 
-/* Waits long enough for further answers to arrive before it returns. */
+/* Pauses before it returns, so that further answers arrive during the call. */
 static bool tell_a_while(void *context, multicast_status status, int32_t pid, const char *peer,
                          const void *payload, size_t size) {
   pause_ms(20);

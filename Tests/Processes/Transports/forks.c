@@ -104,8 +104,8 @@ static void expect_children_to_end(multicast_queue queue) {
     STORE(stepping.is_stepping, i > 0);
     if (i == 1) CHECK_EQ(pthread_kill(stepping.thread, SIGTRAP), 0);
     CHECK_OK(peer_publish(&here, "n", 1, payload, sizes[i]));
-    /* The test creates one process per instruction, so this takes seconds, and longer on a busy
-     * machine. */
+    /* The test creates one process per instruction, so it takes several seconds, or longer on a
+     * busy machine. */
     for (int waited = 0; LOAD(arrived) != i + 1; ++waited) {
       CHECK(waited < 100000);
       pause_ms(1);

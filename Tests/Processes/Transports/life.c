@@ -763,7 +763,7 @@ TEST(transports_that_are_none_are_refused) {
   if (!TRANSPORT_FLUSH_CONNECTS) CHECK_OK(transport_flush(&p.transport, MULTICAST_FOREVER));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   CHECK_ERROR(transport_flush(&p.transport, 0), TIMEOUT);
-  /* A transport of another library, or of the program, may have an equal context. */
+  /* A transport of another library, or of the program, may have the same context. */
   other.context = p.transport.context;
   CHECK_ERROR(transport_flush(&other, 0), INVALID_HANDLE);
   CHECK_ERROR(transport_get_stats(&other, &stats), INVALID_HANDLE);

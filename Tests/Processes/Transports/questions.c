@@ -255,7 +255,7 @@ TEST(context_is_released_when_no_call_has_it) {
   CHECK_OK(ask(&here, &a.t, "q", "", ten_seconds));
   CHECK_TEXT(a.t.each[0].payload, "second:7:");
   CHECK_EQ(LOAD(second.releases), 0);
-  /* A call that fails also calls `release`. */
+  /* If transport_answer() fails, it still calls `release`. */
   CHECK_ERROR(transport_answer(&there.transport, "", respond, &other, note_release_of_responder),
               INVALID_ARGUMENT);
   CHECK_EQ(LOAD(other.releases), 1);

@@ -32,8 +32,8 @@ that installs them and exits with status 77.
 END
 }
 
-# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts` and `tests`, which are
-# the names of the tests to run.
+# read_arguments ARGUMENT ...: sets `library`, `build`, `sanitizer`, `counts` and `tests`, where
+# `tests` contains the names of the tests to run.
 read_arguments() {
   case ${1-} in -h | --help) usage; exit 0 ;; esac
   if [ $# -lt 2 ]; then

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Once a pool contains more than BLOCKS_KEPT blocks, all of them are soon freed. */
+/* If a client's pool grows beyond BLOCKS_KEPT blocks, the whole pool is soon freed. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {

@@ -20,7 +20,7 @@ static void insert(names *all, known_name *name) {
 }
 
 /* Replaces the table with a larger one. If there is no memory for the larger table, the full table
- * remains in use. Returns false if there is no table at all. */
+ * remains in use. Returns false if there is no memory for the first table. */
 static bool grow(names *all) {
   names larger = *all;
   size_t i;

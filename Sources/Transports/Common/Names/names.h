@@ -46,7 +46,7 @@ known_name *names_next(const names *all, const known_name *name); /* NULL gives 
 
 /* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
  * first one if `last` is NULL. Returns NULL if there are no more prefixes. The text of a prefix
- * begins with an asterisk, so that the text is never empty. */
+ * begins with an asterisk, so that it is not empty even for the empty prefix. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

@@ -111,7 +111,7 @@ TEST(transport_goes_on_without_messages) {
 }
 
 /* When the first peer ends, the second peer tries to reconnect to it, because the second peer had
- * made the connection. As long as the second peer cannot create a socket, it cannot find out
+ * opened the connection. As long as the second peer cannot create a socket, it cannot find out
  * whether the first peer still exists, and does not report the first peer's end. */
 TEST_OF_BROKER(peer_of_which_it_is_not_known_has_not_gone, NULL) {
   SCOPED peer first, second;
@@ -175,8 +175,8 @@ static void wait_in_joined(void *context, multicast_local_state state, int32_t p
   if (state == MULTICAST_LOCAL_JOINED) gate_wait(&greeting);
 }
 
-/* A peer does not read another peer's ring before it has announced its own names, because these
- * names decide which entries the peer must deliver. */
+/* A peer does not read another peer's ring before announcing its own names, because these names
+ * decide which entries the peer must deliver. */
 TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) {
   SCOPED peer here, late;
   int calls = 0;

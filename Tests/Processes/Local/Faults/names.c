@@ -5,8 +5,8 @@
 
 #include "../../Transports/Faults/faults.h"
 
-/* Expects that the library holds exactly `count` memory blocks. First waits until it holds no more
- * than that, because the transports' threads may free some blocks late. */
+/* Expects that the library holds exactly `count` memory blocks. First waits until it holds at most
+ * this number, because the transports' threads may free some blocks late. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);

@@ -66,7 +66,7 @@ static void overwrite_all(void) {
 }
 
 /* The publisher overwrites all entries just before the reader copies an entry's header, name or
- * payload, or when the reader has copied half of it. */
+ * payload, or when the reader is halfway through such a copy. */
 TEST(what_is_overwritten_while_it_is_copied_is_not_delivered) {
   static const size_t sizes[] = {32 /* an entry's header */, sizeof name - 1, SMALL};
   requests_are_of_the_test();

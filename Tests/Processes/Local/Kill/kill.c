@@ -293,7 +293,7 @@ static void kill_while_one_is_stopped(int p) {
 static void kill_at_any_moment(uint64_t until) {
   for (uint64_t i = 0; time_now() < until; ++i) {
     const int p = (int)random_below(PLACES);
-    /* Wait from 4 us to 60 ms, so that some processes are killed soon after their start. */
+    /* Wait between 4 us and 60 ms, so that some processes are killed soon after their start. */
     pause_us((long)(4 * pow(15000, random_below(1000) / 1000.0)));
     look_for_failures();
     if (i % 4 == 3) kill_while_one_is_stopped(p);
@@ -366,7 +366,7 @@ static bool kill_at_stop(int p, int stop) {
 
 /* ---- At each instruction of a publication ---------------------------------------------------- */
 
-/* Continues until the publisher sends itself a signal. */
+/* Lets the publisher run until it sends itself a signal. */
 static pid_t go_to_signal(pid_t process) {
   pid_t thread;
   int status;

@@ -157,8 +157,8 @@ static void check_lost(const account *a, bool is_exact) {
   is_known = true;
 }
 
-/* The lock prevents checks while the broadcaster is being destroyed, because some notifications do
- * not arrive during that time. */
+/* The lock prevents checks while the broadcaster is being destroyed, because notifications may be
+ * missing during that time. */
 static pthread_mutex_t checking = PTHREAD_MUTEX_INITIALIZER;
 static bool is_leaving;
 
@@ -194,8 +194,8 @@ static void note_delay(uint64_t killed_at) {
   if (index < DELAYS_MAX) the_world->delay_ms[index] = (float)(time_now() - killed_at) / 1e6f;
 }
 
-/* Stores the number of a process in its place unless a higher number is stored, because the ends of
- * several processes of one place may be reported in any order. */
+/* Stores the number of a process in its place unless a higher number is already stored, because the
+ * ends of successive processes of a place may be reported in any order. */
 static void note_life(uint32_t *last, uint32_t number) {
   if (number > *last) STORE(*last, number);
 }

@@ -55,7 +55,7 @@ double now(void); /* in seconds */
 void be_answered(client *c, const void *payload, size_t size);
 int received_now(void); /* returns the last answer */
 
-/* Sends a message to the name "there" and waits for the answer, `pings` times, and prints the
+/* Repeats `pings` times: sends a message to the name "there" and waits for the answer. Prints the
  * round-trip times. */
 void measure_latency(client *c, int pings);
 

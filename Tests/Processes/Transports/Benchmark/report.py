@@ -67,8 +67,8 @@ def middle(rounds, kind, library, figure):
 
 
 def ratio(rounds, kind, figure):
-    """Returns the median of the ratios of the rounds, because within a round the machine was equally
-    busy for both libraries."""
+    """Returns the median of the ratios of the rounds, because the machine is about equally busy for
+    both libraries within a round."""
     pairs = zip(rounds[kind, OURS], rounds[kind, BARE])
     return statistics.median(ours[figure] / bare[figure] for ours, bare in pairs)
 
@@ -135,8 +135,8 @@ def draw(rounds, names, path):
 
 
 def draw_panel(panel, rounds, names, figure, title, better):
-    """Draws a row for each library, in which a large mark shows the median of the rounds, and a small
-    mark shows each round."""
+    """Draws a row for each library, with a large mark at the median of the rounds, and a small mark
+    for each round."""
     rows = [(kind, library) for kind in kinds(rounds) for library in names][::-1]
     scale, unit = (1000, "k") if figure == "rate" else (1, " µs")
     for row, (kind, library) in enumerate(rows):

@@ -62,7 +62,7 @@ static void connect_two(broker *b, peer *here, peer *there, int *arrived) {
 }
 
 /* Makes one message arrive while the transports cannot allocate memory. Returns true if the
- * transports did not try to allocate any. */
+ * transports did not try to allocate memory. */
 static bool needs_no_memory(peer *from, const int *arrived) {
   const int count = LOAD(*arrived);
   refuse_requests(MALLOC, 0, 1, OF_A_TRANSPORT);

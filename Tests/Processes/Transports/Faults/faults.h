@@ -8,8 +8,8 @@
 
 /* ---- Defined in the folder Faults of each library -------------------------------------------- */
 
-/* Returns options in which all strings are set. The files are in the broker's folder, and nobody
- * listens on the port of the address. */
+/* Returns options in which all strings are set. The files that they name are in the broker's
+ * folder, and nobody listens on the port in the address. */
 transport_options all_options(peer *p, const broker *b);
 
 /* Returns options of a peer that loses no message while its connections last, and that makes as
