@@ -146,8 +146,8 @@ class groups {
     const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
     const int64_t below = is_last ? lowest - 1 : next->second.priority;
     int64_t chosen = wanted(key);
-    // Numbers that are far from zero use only some of the priorities, so that there is room for
-    // their neighbours.
+    // Numbers far from zero must not use up the priorities that their neighbours need, so leave
+    // gaps.
     const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
     if (chosen - below < room || above - chosen < room) {
       chosen = between(above, below, is_first, is_last);

@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group in mcast::groups. Signals add the tokens of the group's new delegates to it.
+/// A group in mcast::groups. Signals pass the tokens of delegates added to the group to add().
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -104,8 +104,8 @@ struct basic_options {
   bool unique = false;
   /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
   /// delegate receives a new priority, one above the highest existing priority. There are 2^30 such
-  /// priorities, which all become available again once the signal has no such delegate. If they are
-  /// used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
+  /// priorities. All of them become available again once the signal has no delegate added this way.
+  /// If they are used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).

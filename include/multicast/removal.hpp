@@ -52,8 +52,8 @@ class removal {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// Like count(). There is no conversion to other number types, because a number could be
-  /// mistaken for the status.
+  /// Like count(). There is no conversion to other number types, because such a number could be
+  /// mistaken for a status.
   ///
   /// @return count().
   ///

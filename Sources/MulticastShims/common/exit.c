@@ -5,8 +5,8 @@
 // exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers, the
 // most recent first. Destructors of static objects are such handlers. Therefore the library gives
 // the main thread an object whose destructor registers a handler, which exit() calls before all
-// others. If main() calls pthread_exit(), that destructor runs early, and exit() calls the handlers
-// that are registered afterwards before this one.
+// others. If main() calls pthread_exit(), that destructor runs early, and exit() first calls the
+// handlers that have been registered since.
 static int has_exit_begun;
 
 static void exit_has_begun(void *unused) {
@@ -58,8 +58,8 @@ void shims_watch_process_exit(void) {
   if (!shims_is_main_thread() || dlsym == NULL) return;
   *(void **)&at_exit = dlsym(NULL, "__cxa_thread_atexit_impl");
   if (at_exit == NULL) return;
-  // The main thread's list of destructors will contain the object. If another thread forks, nothing
-  // in the child refers to that list, so the leak sanitizer would report a leak.
+  // Only the main thread's list of destructors will refer to the object. If another thread forks,
+  // that list is unreachable in the child, so the leak sanitizer would report a leak.
   call_if_there("__lsan_disable");
   // Any address in this library identifies the library.
   at_exit(objects_were_destroyed, NULL, &has_exit_begun);

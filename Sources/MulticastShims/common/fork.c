@@ -47,8 +47,8 @@ static void after_fork_in_child(void) {
   shims_after_fork_in_child();
 }
 
-// Each is an int, not a bool, because riscv64 cannot exchange a byte without libatomic, which is
-// not linked.
+// These flags are ints, because exchanging a bool on riscv64 would need libatomic, which is not
+// linked.
 static int is_watching_forks, is_watching_again;
 
 static bool watch_fork(int *is_done) {
