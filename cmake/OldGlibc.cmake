@@ -1,5 +1,5 @@
-# multicast_old_glibc: options of objcopy that make an object use the first versions of functions
-# for which glibc has added newer versions since 2.17. It is empty for other libcs and processors.
+# multicast_old_glibc: objcopy options with which an object uses the first version of each function
+# that has gained a newer version since glibc 2.17. It is empty for other libcs and processors.
 
 include(CheckCSourceCompiles)
 

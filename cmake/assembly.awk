@@ -167,8 +167,8 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
   $0 = $0 rest
 }
 
-# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without it, they
-# use the extensions for which the C compiler is configured.
+# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without the list,
+# assemblers use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
 # Calls to symbols that begin with a dollar sign are not supported by clang on RISC-V, or by GNU's
 # assembler on ARM. Demanglers accept both forms.

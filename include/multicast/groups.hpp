@@ -169,8 +169,8 @@ class groups {
     return below + (above - below) / 2;
   }
   /// The preferred priority of a number, which is the negated number. Far from zero, several
-  /// numbers share a preferred priority, which is given to the first of them. Keys that are not
-  /// numbers have no preference.
+  /// numbers share a preferred priority, and the first of them to be used gets it. Keys that are
+  /// not numbers have no preference.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

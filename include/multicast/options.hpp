@@ -145,8 +145,8 @@ struct basic_options {
     return result;
   }
 };
-/// Options for signals that can be queued. priority(), under() and similar functions return this
-/// type.
+/// Options for signals whose calls can be queued. priority(), under() and similar functions return
+/// this type.
 /// @since 1.0
 using options = basic_options<queue_reference>;
 
@@ -154,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Takes the place of the queue in the options of a signal that cannot be queued.
+/// Takes the place of the queue in the options of a signal whose calls cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -238,7 +238,7 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. A signal that cannot be queued rejects these options at compile time.
+/// Options with a queue. If a signal's calls cannot be queued, these options do not compile.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.

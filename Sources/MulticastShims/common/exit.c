@@ -30,9 +30,8 @@ void shims_watch_process_exit(void) {
   if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
 }
 #else
-// Both functions may be missing, so the library does not require them: __cxa_thread_atexit_impl()
-// has existed in glibc since 2.18 and does not exist in musl, and dlsym() is in libdl before glibc
-// 2.34.
+// The library must load even where these functions are missing: __cxa_thread_atexit_impl() does not
+// exist in musl or before glibc 2.18, and dlsym() is in libdl before glibc 2.34.
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
 void *dlsym(void *library, const char *name) __attribute__((weak));
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__LP64__)

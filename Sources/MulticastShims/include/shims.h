@@ -358,9 +358,9 @@ SHIMS_SYSTEM int shims_event_replace(int descriptor);
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread. The thread blocks the signals that concern the whole program, but not
-// the signals that concern a single thread: faults, and the signals with which debuggers, profilers
-// and garbage collectors stop a thread. If `stack_size` is 0, the system's default applies.
+// Starts a detached thread. The thread blocks signals that are meant for the whole program, but not
+// those that are meant for a single thread: faults, and the signals by which debuggers, profilers
+// and garbage collectors stop it. If `stack_size` is 0, the system's default applies.
 SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
 // A thread's name, shortened to the length that the system supports. Empty if there is none.

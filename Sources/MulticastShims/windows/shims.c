@@ -198,7 +198,7 @@ bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size
 uint32_t shims_get_thread_id(void) { return GetCurrentThreadId(); }
 uint64_t shims_get_process_id(void) { return GetCurrentProcessId(); }
 
-// Debuggers show the name. Windows has SetThreadDescription() since version 1607 of Windows 10.
+// Debuggers show the name. SetThreadDescription() was added in version 1607 of Windows 10.
 void shims_set_thread_name(const shims_thread_name *name) {
   typedef HRESULT WINAPI set_description(HANDLE thread, PCWSTR description);
   WCHAR wide[sizeof name->text];

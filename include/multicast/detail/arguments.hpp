@@ -106,8 +106,8 @@ inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
 /// An argument is held in one of three ways: as the address of the caller's variable, as a value,
-/// or as a value together with its source. The source is needed for values such as a
-/// std::string_view that may refer to it.
+/// or as a value together with its source. The source is kept because a value such as a
+/// std::string_view may refer to it.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>

@@ -74,8 +74,8 @@ struct process_data : process_counts {
   /// The number of delegates with tracked objects for each hash of their signals' handles, so that
   /// most other signals do not search for dead objects.
   std::atomic<size_t> mortals_alike[256];
-  /// How many delegates forward to another signal. They are not counted by the signal to which they
-  /// were added, because their context does not identify that signal.
+  /// How many delegates forward to another signal. They are not counted per signal, because their
+  /// context does not identify the signal to which they were added.
   std::atomic<size_t> mortal_signals;
   /// For each delegate with tracked objects, the bit selected by the hash of the delegate's token
   /// is set. Bits are never cleared, because a delegate's context does not know its token.
