@@ -27,7 +27,7 @@ class connectable {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// Like signal::add(). Options are passed as on(), priority() and so on.
+  /// Like signal::add(). Options must be passed as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for signal::add().
   /// @return The result of signal::add().

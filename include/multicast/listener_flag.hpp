@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Whether a signal has listeners.
+// A flag that shows whether a signal has listeners.
 #ifndef MULTICAST_LISTENER_FLAG_HPP
 #define MULTICAST_LISTENER_FLAG_HPP
 

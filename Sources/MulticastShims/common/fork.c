@@ -80,8 +80,8 @@ static void stay_mapped(void) {
 static void stay_mapped(void) {}
 #endif
 __attribute__((FIRST)) static void library_was_loaded(void) {
-  // Some linkers that remove unused sections do not see that the unwinding tables use this
-  // function.
+  // Some linkers would remove shims_personality() as unused, because they do not see that the
+  // unwinding tables refer to it.
   __asm__ volatile("" : : "r"(shims_personality));
   stay_mapped();
   watch_fork(&is_watching_forks);

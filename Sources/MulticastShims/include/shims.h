@@ -159,7 +159,7 @@ extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
-/* A word that is always 0. */
+/* The listener flag for invalid handles. It is always 0. */
 extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
 static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 

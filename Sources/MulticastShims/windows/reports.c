@@ -1,4 +1,4 @@
-// The system functions with which reports locate a function and write to a descriptor.
+// The system functions that reports use to locate functions and write to descriptors.
 //
 // Locating a function acquires no lock. The functions of Windows that find a module acquire the
 // loader's lock, which a thread holds while it runs the destructors of a library that is being
