@@ -30,7 +30,7 @@ function(multicast_add_reference header output)
 endfunction()
 
 # multicast_install_man(name output component): installs the man pages of NAME.h, if they have been
-# generated or are in the archive of a release.
+# generated or come with a release archive.
 function(multicast_install_man name output component)
   set(if_made OPTIONAL)
   set(man ${output}/man)

@@ -164,10 +164,10 @@ function(multicast_add_embedded_swift_object object)
     list(APPEND defines -Xcc -D${name})
   endforeach()
   # The code is optimized for size, except functions with the attribute @_optimize(speed), which
-  # programs call often. Functions in ALIGNED begin on cache lines, because the position of a loop
-  # can double its time. Functions in JUMPING keep their tail calls as jumps, because calls would
-  # take longer. The function in PLACED begins the given number of bytes after the start of a cache
-  # line, so that its loop has a good position.
+  # programs call often. Functions in ALIGNED begin at the start of a cache line, because a loop in
+  # a bad position can take twice as long. Functions in JUMPING keep their tail calls as jumps,
+  # because calls would take longer. The function in PLACED begins the given number of bytes after
+  # the start of a cache line, so that its loop has a good position.
   list(JOIN arg_ALIGNED "|" aligned)
   list(JOIN arg_JUMPING "|" jumping)
   list(POP_FRONT arg_PLACED placed begin)
@@ -189,7 +189,7 @@ function(multicast_add_embedded_swift_object object)
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
       # The stack protector is off, as in C, because the code never writes beyond its stack frame.
       -Xfrontend -disable-stack-protector
-      # On RISC-V the outliner moves code out of prologues, which makes the unwinding tables wrong.
+      # Outlining would move code out of prologues on RISC-V and invalidate the unwinding tables.
       -Xllvm -enable-machine-outliner=never
       $<IF:$<CONFIG:Debug>,-Onone,-Osize> $<IF:${is_debug},-g,-gline-tables-only>
       "$<$<BOOL:${PROJECT_IS_TOP_LEVEL}>:-warnings-as-errors>"

@@ -1,6 +1,6 @@
 # The files of `cmake --install`: the libraries, the headers, the CMake package, the pkg-config file,
 # multicast-trace.
-# No file contains the prefix, so an installation can be moved.
+# No file contains the installation prefix, so an installation can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -77,9 +77,9 @@ install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
 install(FILES cmake/Module.cmake RENAME multicastModule.cmake
   DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
-# The pkg-config files use paths relative to their own location. Exceptions are directories given as
-# absolute paths, and the prefix /usr. With /usr, pkg-config has to recognize the compiler's own
-# directories and leave them out, because the option -I/usr/include breaks C++ compilers.
+# The pkg-config files use paths relative to their own location. Directories given as absolute paths
+# stay absolute, and so does the prefix /usr, so that pkg-config recognizes the compiler's own
+# directories and leaves them out. The option -I/usr/include would break C++ compilers.
 foreach(directory LIBDIR INCLUDEDIR)
   set(multicast_pc_${directory} ${CMAKE_INSTALL_${directory}})
   if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${directory}}")

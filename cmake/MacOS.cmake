@@ -1,5 +1,5 @@
-# What is different on macOS: the target of swiftc, which EmbeddedSwift.cmake uses, and the rules that
-# link the two libraries.
+# The rules that are specific to macOS: the target of swiftc, which EmbeddedSwift.cmake uses, and
+# the linking of the two libraries.
 
 # ---- The target of swiftc -------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
-# multicast_old_glibc: options of objcopy that make an object use the first versions of functions
-# for which glibc has added newer versions since 2.17. It is empty for other libcs and processors.
+# multicast_old_glibc: objcopy options with which an object uses the first version of each function
+# that has gained a newer version since glibc 2.17. It is empty for other libcs and processors.
 
 include(CheckCSourceCompiles)
 
-# A function's first version is named after the first glibc release for the processor. Exceptions
-# are newer functions on x86, and pthread_create on i386, whose first version has a different
-# pthread_attr_t. On RISC-V, the first glibc release is newer than 2.17.
+# A function's first version has the number of the first glibc release that supported the processor.
+# Exceptions are newer functions on x86, and pthread_create on i386, whose first version has a
+# different pthread_attr_t. On RISC-V, the first glibc release is newer than 2.17.
 set(multicast_old_glibc)
 foreach(processor __x86_64__=GLIBC_2.2.5 __aarch64__=GLIBC_2.17 __riscv=GLIBC_2.27
     __i386__=GLIBC_2.0 __arm__=GLIBC_2.4)

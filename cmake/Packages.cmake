@@ -89,8 +89,8 @@ files for CMake and pkg-config, and multicast-trace, which traces programs.")
 
 set(multicast_packages RUNTIME DEVELOPMENT)
 # Defines the packages of a transport. NAME is the transport's name in capitals. BETWEEN and CARRIED
-# are parts of the description: BETWEEN says where the observers are, and CARRIED how notifications
-# reach them.
+# are phrases for the description: BETWEEN says where the observers are, and CARRIED how
+# notifications reach them.
 macro(multicast_package_transport NAME BETWEEN CARRIED)
   string(TOLOWER ${NAME} multicast_name)
   list(APPEND multicast_packages ${NAME}_RUNTIME ${NAME}_DEVELOPMENT)

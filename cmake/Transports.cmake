@@ -7,16 +7,16 @@ if(APPLE AND (MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS))
   message(FATAL_ERROR "MULTICAST_LOCAL, MULTICAST_MQTT, MULTICAST_NATS: the transports need Linux.")
 endif()
 
-# Undefined symbols are errors, but not in a parent project, because with clang the functions of its
-# sanitizer are defined only in the program.
+# Undefined symbols are errors, but not in a parent project, which may use a sanitizer, whose
+# functions clang defines only in the program.
 set(multicast_no_undefined)
 if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
 endif()
 
 # Link-time optimization helps because much of the cost of a message is in calls between small
-# files. A linker that was chosen by a flag may not support this optimization, and CMake's check
-# does not try that linker.
+# files. If a flag selects another linker, that linker may not support this optimization, and
+# CMake's check does not test it.
 set(multicast_has_ipo OFF)
 if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
     AND NOT CMAKE_SHARED_LINKER_FLAGS MATCHES "-fuse-ld")

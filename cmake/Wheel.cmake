@@ -18,7 +18,7 @@ if(MULTICAST_PYTHON)
   endif()
 endif()
 if(NOT EXISTS "${multicast_python_headers}/Python.h")
-  # Makes the next build look for the headers again.
+  # Makes the next build run CMake again, so that it looks for the headers again.
   file(TOUCH ${PROJECT_BINARY_DIR}/without-python)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     ${PROJECT_BINARY_DIR}/without-python)

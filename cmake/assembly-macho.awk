@@ -3,9 +3,8 @@
 #
 #   -v debug=1          keep the debug information
 #
-# assembly.awk does the same for ELF and has the same arguments. This script reads IN only once,
-# because functions keep the names that swiftc gives them, which the tools of macOS show in a
-# readable form.
+# assembly.awk does the same for ELF and has the same arguments. This script needs only one pass
+# over IN, because functions keep swiftc's names for them, which the tools of macOS can demangle.
 
 NR != FNR { exit }
 

@@ -107,7 +107,7 @@ is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCAL
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
 is_interface && is_x86 && /^\.Lfunc_end[0-9]+:/ {
-  # The stubs have the same unwinding state as the beginning of the function.
+  # The stubs have the unwinding state in which the function began.
   for (i = 1; i <= stub_count; ++i) {
     print ".Lcalled_" (called - stub_count + i) ":"
     if (i == 1) print "\t.cfi_restore_state"
@@ -131,7 +131,7 @@ function call_of(jump) {
 
 # ---- Differences between assemblers ----------------------------------------------------------------
 
-# Other assemblers warn about a section type that only LLVM has. These sections are empty.
+# Other assemblers warn about this section type, which only LLVM has. These sections are empty.
 /^\t\.section\t"?\.linker-options/ { next }
 # .debug_names is always dropped: it contains no names of the shims, but gdb treats it as a complete
 # index.
@@ -167,11 +167,11 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
   $0 = $0 rest
 }
 
-# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without it, they
-# use the extensions for which the C compiler is configured.
+# Drops the list of RISC-V extensions, some of which older assemblers do not know. Without the list,
+# assemblers use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
-# On RISC-V, clang cannot call symbols that begin with a dollar sign, and on ARM GNU's assembler cannot.
-# Demanglers accept both forms.
+# Calls to symbols that begin with a dollar sign are not supported by clang on RISC-V, or by GNU's
+# assembler on ARM. Demanglers accept both forms.
 /^\t\.eabi_attribute\t/ && !is_arm { lacks_dollars = is_arm = 1; print "\t.arch\tarmv7-a" }
 lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
@@ -181,9 +181,9 @@ lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # that the functions cannot be unwound.
 is_arm && /^\t\.cantunwind/ { print "\t.personality\tshims_personality"; next }
 
-# The speed of a loop depends on where the loop begins within a cache line. The start of the
-# function is placed so that the loop has a good position without padding before it, which would
-# take time. Tests/Benchmarks/placement says which positions are good.
+# The speed of a loop depends on where it begins within a cache line. The function starts at an
+# offset that puts the loop in a good position, because padding before the loop would take time to
+# execute. Tests/Benchmarks/placement says which positions are good.
 /^\t\.section\t"?\.text\./ { is_placed = placed != "" && is_x86 && $0 ~ placed; has_begun = 0 }
 is_placed && !has_begun && /^[^\t .#][^\t ]*:/ { print "\t.skip\t" begin ", 0x90"; has_begun = 1 }
 padding != "" {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * 01_dispatch: a protocol with two methods, and delegates that come and go.
+ * 01_dispatch: a protocol with two methods, and delegates that are added and removed.
  *
  * A dispatch centre notifies the emergency services through a multicast, without knowing them. The
  * event number selects the method of the protocol, and the payload is its argument. Before the

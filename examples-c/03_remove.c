@@ -137,8 +137,8 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* Whether an invocation calls the delegate before the removal depends on chance. For some
-   * delegates, wait until an invocation has called them. */
+  /* Whether an invocation calls the delegate before the removal depends on chance. Now and then,
+   * wait for a call first, so that some delegates are certain to be called. */
   if (await) await_first_call();
   must("remove", multicast_remove_every(target, delegate));
 

@@ -2,9 +2,9 @@
  *
  * 05_protocol: a protocol whose methods are typed and optional, and return values.
  *
- * A document has listeners. Their protocol is a struct of function pointers, each with the
- * parameters and the result of its method. A listener sets a method to NULL if it does not need it.
- * The document calls the methods in these ways:
+ * A document has listeners. Their protocol is a struct of function pointers, one per method, whose
+ * types state the method's parameters and result. A listener leaves a method NULL if it has no use
+ * for it. The document calls the methods in these ways:
  *
  *     did_open, did_save  have no result. multicast_invoke() calls the same function for all
  *                         listeners, which calls the method. The field `events` in the options
@@ -114,8 +114,8 @@ static long long counted(const char *what, int64_t called) {
   return called;
 }
 
-/* A mask of 0 would mean all events. Every mask therefore includes an event that does not exist, in
- * case the listener has neither method. */
+/* A mask of 0 would mean all events. Every mask therefore includes an event that is never sent, so
+ * that a listener with neither method does not receive all events. */
 static uint64_t listener_events(const struct listener *listener) {
   uint64_t events = UINT64_C(1) << 63;
   if (listener->did_open != NULL) events |= UINT64_C(1) << DID_OPEN;
@@ -316,7 +316,7 @@ static bool speller_will_close(void *self, const struct document *document, cons
   return speller->count == 0;
 }
 
-/* A stand-in for a listener that keeps a copy of each saved document, under the document's name. */
+/* Imitates a listener that keeps a copy of each saved document, under the document's name. */
 struct backup {
   size_t bytes;
 };

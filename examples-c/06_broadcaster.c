@@ -7,9 +7,9 @@
  * queue of the main loop, so a title waits there until the loop runs the queue. The screens are
  * called only on the main thread, as GUI toolkits require, and need no lock.
  *
- * At one point a screen is closed while a title is waiting for it. Unregistering cancels the
- * waiting call. After multicast_broadcaster_unregister() has returned MULTICAST_OK, nothing calls
- * the screen any more, so its memory is freed in the next statement.
+ * At one point a screen is closed while a title is waiting for it. Unregistering the screen cancels
+ * the waiting call. After multicast_broadcaster_unregister() has returned MULTICAST_OK, nothing
+ * calls the screen any more, so its memory is freed in the next statement.
  *
  * Prints the text in expected/06_broadcaster.txt.
  */

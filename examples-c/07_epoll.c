@@ -5,7 +5,7 @@
  * The loop watches two descriptors: the descriptor of a queue, which is readable while calls are
  * waiting in the queue, and the descriptor of a timer. Another thread reads standard input, because
  * reading may block and epoll cannot watch files. It broadcasts every line under the name "Input".
- * The observers of that name are called by the loop, between two waits:
+ * The loop calls the observers of that name, in between its waits for events:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
@@ -281,7 +281,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (argc > 1) fail(argv[1], "one argument too many; see --help");
-  /* If standard input were closed, the next opened descriptor would receive its number. */
+  /* If standard input were closed, the next descriptor to be opened would receive its number, 0. */
   if (fcntl(STDIN_FILENO, F_GETFD) < 0) fail("standard input", strerror(errno));
   /* Write each line immediately, even to a pipe. */
   setvbuf(stdout, NULL, _IOLBF, BUFSIZ);

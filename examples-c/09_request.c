@@ -13,13 +13,13 @@
  *     the worker    has one reference, and drops it when it no longer needs the answer
  *     the library   receives one from `copy`, and drops it by `release` after the last queued call
  *
- * Dropping the last reference frees the request. `copy` copies nothing here, but returns the same
- * request. The worker reads the answer only if all calls have been made, because no store writes to
- * the answer after that. The answer is a part of the request, not a variable of the worker.
+ * Dropping the last reference frees the request. The `copy` function does not copy the request, but
+ * returns it. The worker reads the answer only if all calls have been made, because no store writes
+ * to the answer after that. The answer is a part of the request, not a variable of the worker.
  *
- * The second request is made while the main loop is busy. The worker stops waiting and continues.
- * Later, the stores handle the request although nobody is waiting for it any more, and the request
- * is freed.
+ * The second request is made while the main loop is busy. The worker's wait times out, and the
+ * worker continues. Later, the stores handle the request although nobody is waiting for it any
+ * more, and the request is freed.
  *
  * Prints the text in expected/09_request.txt.
  */

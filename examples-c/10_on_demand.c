@@ -5,11 +5,11 @@
  * A clock ticks on its own thread. The thread uses resources, so it exists only while the clock has
  * listeners: `listeners_changed` starts it when the first listener is added, and stops it when the
  * last one has been removed. It does not matter how a listener is removed. In this program, the
- * first one is removed as a delegate, the second by the end of its window's lifetime, and the last
- * when the clock is destroyed.
+ * first one is removed explicitly, the second by the end of its window's lifetime, and the last by
+ * the destruction of the clock.
  *
  * The library calls `listeners_changed` without holding a lock. The function may therefore wait for
- * the clock's thread, which may be calling a listener at that moment. If a listener removes itself
+ * the clock's thread, even if that thread is calling a listener. If a listener removes itself
  * during such a call, `listeners_changed` is called on the clock's thread, which must not wait for
  * itself.
  *

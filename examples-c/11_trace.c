@@ -53,7 +53,7 @@ int main(void) {
   multicast_invoke(readings, 1, NULL, 0);
   multicast_invoke(readings, 2, NULL, 0);
 
-  /* From here on, none of the watch's functions runs, so their context may be freed. */
+  /* From here on, none of the watch's functions will run, so their context may be freed. */
   if (multicast_set_watch(all, NULL) != MULTICAST_OK) return 1;
   multicast_invoke(readings, 3, NULL, 0);
   printf("calls that the watch was told of: %d\n", calls);

@@ -12,12 +12,12 @@
  *     4. Call multicast_queue_run(), which calls the delegate. The delegate copies the payload.
  *     5. Destroy the queue, which also removes the delegate if it is still there.
  *
- * Each wait has its own queue, with room for one call. With MULTICAST_ONCE, no second event is
- * queued while the first one waits, and the call removes the delegate. The payload is the queue's
- * copy, which is valid only during the call in step 4.
+ * Each wait has its own queue, with room for one call. MULTICAST_ONCE ensures that no second event
+ * is queued while the first one waits, and that the call removes the delegate. The payload is the
+ * queue's copy, which is valid only during the call in step 4.
  *
- * If the time is up, the event may still arrive between steps 3 and 5. It is then lost, as if it
- * had arrived later.
+ * After a timeout, the event may still arrive between steps 3 and 5. It is then lost, as if it had
+ * arrived later.
  *
  * Prints the text in expected/13_next_event.txt.
  */

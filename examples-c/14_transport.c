@@ -9,8 +9,8 @@
  *
  * A message consists of four bytes for the event, the name with its terminating zero, and the
  * payload, which takes up the rest of the message. A message from another process may contain
- * anything, so the receiver trusts no sizes in it, and looks for the end of the name. The door also
- * sends two broken messages.
+ * anything, so the receiver checks that the name ends within the message. The door also sends two
+ * broken messages.
  *
  *     gcc 14_transport.c -lmulticast -o 14_transport && ./14_transport
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * 16_shared_context: an object with several delegates that frees itself when it has none left.
+ * 16_shared_context: frees an object after its last delegate has been removed.
  *
  * A plug-in is one object that listens to two multicasts. `release` runs once for each
  * registration, when that registration no longer uses the object. It must not free the object,

@@ -60,13 +60,13 @@
  * Exceptions   Delegates may throw. The other delegates are still called; see signal::invoke() and
  *              set_exception_handler(). A thread may exit inside a delegate, through pthread_exit()
  *              or cancellation. glibc then destroys the local objects of the delegate and of its
- *              callers. If the unwinding reaches a `noexcept` function, the program ends, as it
+ *              callers. If this unwinding reaches a `noexcept` function, the program ends, as it
  *              would without the library.
  *              With -fno-exceptions, a function that fails returns an empty registration, 0, an
  *              empty optional, or a negative status if its result is a count. last_error() then
  *              returns the status. The headers do not use RTTI.
  * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
- *              object, no other thread may use it while it is being destroyed or moved.
+ *              object, no other thread may use one of them while it is being destroyed or moved.
  * exit         Destructors remove delegates and wait for their calls. But when exit() runs a
  *              destructor on the main thread, the destructor does not wait for calls on other
  *              threads. Therefore a program with static signals can exit even if one of its threads

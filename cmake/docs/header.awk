@@ -3,7 +3,7 @@
 # with titles.
 
 # Collects the sections, for headers whose first comment does not list them, and the parameters and
-# results that comments omit according to the rules in the first comment of multicast.h.
+# results that comments may omit under the rules in the first comment of multicast.h.
 BEGIN {
   while ((getline < ARGV[1]) > 0) {
     ++at
@@ -155,7 +155,7 @@ is_head && is_listed == 1 && file == "multicast.h" {
   print " * <a href=\"../nats/html/index.html\">NATS</a>.</p> @endhtmlonly"
   is_listed = 2
 }
-# Doxygen interprets a % before a word.
+# Doxygen would treat a % before a word as a command.
 is_head { gsub(/%XX/, "%%XX") }
 # A label, followed by its indented text.
 is_head && /^ \* [A-Za-z][a-z]+( [a-z]+)?   +[^ ]/ {

@@ -13,8 +13,8 @@
 namespace MULTICAST_HPP_NAMESPACE {
 
 /// A view of a signal that can only add and remove delegates. A class can offer it in its public
-/// interface, so that other code cannot invoke the signal. It must not be used after the signal has
-/// been destroyed.
+/// interface instead of the signal, which other code then cannot invoke. It must not be used after
+/// the signal has been destroyed.
 ///
 /// @since 1.1
 template <typename Signature>
@@ -27,7 +27,7 @@ class connectable {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit connectable(signal<Signature> &target) noexcept : target_(&target) {}
-  /// Like signal::add(). Options are passed as on(), priority() and so on.
+  /// Like signal::add(). Options must be passed as on(), priority() and so on, not in braces.
   ///
   /// @param given  As for signal::add().
   /// @return The result of signal::add().

@@ -146,8 +146,8 @@ class groups {
     const int64_t above = is_first ? highest + 1 : std::prev(next)->second.priority;
     const int64_t below = is_last ? lowest - 1 : next->second.priority;
     int64_t chosen = wanted(key);
-    // Numbers that are far from zero use only some of the priorities, so that there is room for
-    // their neighbours.
+    // Numbers far from zero must not use up the priorities that their neighbours need, so leave
+    // gaps.
     const int64_t room = chosen < -most || chosen > -least ? 1024 : 1;
     if (chosen - below < room || above - chosen < room) {
       chosen = between(above, below, is_first, is_last);
@@ -169,8 +169,8 @@ class groups {
     return below + (above - below) / 2;
   }
   /// The preferred priority of a number, which is the negated number. Far from zero, several
-  /// numbers share a preferred priority, which is given to the first of them. Keys that are not
-  /// numbers have no preference.
+  /// numbers share a preferred priority, and the first of them to be used gets it. Keys that are
+  /// not numbers have no preference.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Whether a signal has listeners.
+// A flag that shows whether a signal has listeners.
 #ifndef MULTICAST_LISTENER_FLAG_HPP
 #define MULTICAST_LISTENER_FLAG_HPP
 
@@ -16,8 +16,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 ///     const mcast::listener_flag has_listeners = changed.listener_flag();  // once
 ///     if (has_listeners) changed(describe(document));                      // each time
 ///
-/// The flag may outlive the signal, but its value is meaningless once the signal has been
-/// destroyed.
+/// The flag may be read even after the signal has been destroyed, but its value is meaningless
+/// from then on.
 /// @since 1.1
 class listener_flag {
  public:

@@ -103,7 +103,7 @@ class [[nodiscard]] next_invocation {
   }
   /// Whether wait() would return without waiting.
   ///
-  /// @return true if the signal has been invoked or there will be no such invocation.
+  /// @return true if the invocation has happened or will never happen.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1

@@ -73,7 +73,7 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group in mcast::groups. Signals add the tokens of the group's new delegates to it.
+/// A group in mcast::groups. Signals pass the tokens of delegates added to the group to add().
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -104,8 +104,8 @@ struct basic_options {
   bool unique = false;
   /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
   /// delegate receives a new priority, one above the highest existing priority. There are 2^30 such
-  /// priorities, which all become available again once the signal has no such delegate. If they are
-  /// used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
+  /// priorities. All of them become available again once the signal has no delegate added this way.
+  /// If they are used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
   /// @since 1.1
   bool at_front = false;
   /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).
@@ -145,8 +145,8 @@ struct basic_options {
     return result;
   }
 };
-/// Options for signals that can be queued. priority(), under() and similar functions return this
-/// type.
+/// Options for signals whose calls can be queued. priority(), under() and similar functions return
+/// this type.
 /// @since 1.0
 using options = basic_options<queue_reference>;
 
@@ -154,7 +154,7 @@ using options = basic_options<queue_reference>;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Takes the place of the queue in the options of a signal that cannot be queued.
+/// Takes the place of the queue in the options of a signal whose calls cannot be queued.
 struct no_queue {
   constexpr no_queue() noexcept = default;
   template <typename Queue>
@@ -238,7 +238,7 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. A signal that cannot be queued rejects these options at compile time.
+/// Options with a queue. If a signal's calls cannot be queued, these options do not compile.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.

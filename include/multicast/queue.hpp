@@ -28,7 +28,7 @@ enum class overflow : multicast_overflow {
   block = MULTICAST_OVERFLOW_BLOCK               ///< The invocation waits until there is room.
 };
 
-/// A queue, whose calls wait until a thread runs the queue. The destructor removes the delegates
+/// A queue, in which calls wait until a thread runs the queue. The destructor removes the delegates
 /// that use the queue, as multicast_queue_destroy() does. Each function corresponds to the
 /// multicast_queue_...() function of the same name; descriptor() corresponds to
 /// multicast_queue_fd(), and statistics() to multicast_queue_get_stats().
@@ -174,7 +174,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
       if (send(task(run), MULTICAST_WAIT, &outcome) == 0) give_up(MULTICAST_ERROR_QUEUE_FULL);
       if (outcome.unfinished != 0 && may_be_runner) run_until_over();
     }
-    // If no call has claimed the callable yet, this prevents it from being called later.
+    // If neither call has claimed the callable yet, this prevents them from running it later.
     if (shared->is_claimed.exchange(true) && shared->is_over.load(std::memory_order_acquire)) {
       if (shared->thrown) detail::rethrow(std::move(shared->thrown));
       return shared->made.get();

@@ -37,7 +37,7 @@ class removal {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
-  /// Whether calls to the removed delegates are still running.
+  /// The status, which tells whether calls to the removed delegates are still running.
   ///
   /// @return MULTICAST_OK if no call is running and none will ever begin. Other statuses: see
   ///         multicast_remove_every().
@@ -52,8 +52,8 @@ class removal {
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr explicit operator bool() const noexcept { return count_ != 0; }
-  /// Like count(). There is no conversion to other number types, because a number could be
-  /// mistaken for the status.
+  /// Like count(). There is no conversion to other number types, because such a number could be
+  /// mistaken for a status.
   ///
   /// @return count().
   ///

@@ -101,7 +101,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   ///
   /// If a delegate throws, the others are still called. invoke() then rethrows the first exception
   /// thrown by a call on this thread, or by copying an argument. If copying an argument throws, no
-  /// calls are queued. If, in addition, the signal replays, no delegate is called at all.
+  /// calls are queued. If the signal also replays invocations, no delegate is called at all.
   ///
   /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
   ///                   temporary or a value passed with std::move() is moved into the queue,
@@ -213,8 +213,8 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
     const multicast_outcome *outcome;
     detail::shared<detail::shared_failure> failure{new detail::shared_failure()};
 
-    /// Ends the wait. Later replays and unfinished calls no longer report exceptions to this
-    /// object.
+    /// Ends the wait. Replays and unfinished calls that run later no longer report exceptions to
+    /// this object.
     std::exception_ptr end() const noexcept {
       if (failure->is_over) return nullptr;  // only this thread changes it
       queued late;

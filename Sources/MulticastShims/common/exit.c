@@ -5,8 +5,8 @@
 // exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers, the
 // most recent first. Destructors of static objects are such handlers. Therefore the library gives
 // the main thread an object whose destructor registers a handler, which exit() calls before all
-// others. If main() calls pthread_exit(), that destructor runs early, and exit() calls the handlers
-// that are registered afterwards before this one.
+// others. If main() calls pthread_exit(), that destructor runs early, and exit() first calls the
+// handlers that have been registered since.
 static int has_exit_begun;
 
 static void exit_has_begun(void *unused) {
@@ -30,9 +30,8 @@ void shims_watch_process_exit(void) {
   if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
 }
 #else
-// Both functions may be missing, so the library does not require them: __cxa_thread_atexit_impl()
-// has existed in glibc since 2.18 and does not exist in musl, and dlsym() is in libdl before glibc
-// 2.34.
+// The library must load even where these functions are missing: __cxa_thread_atexit_impl() does not
+// exist in musl or before glibc 2.18, and dlsym() is in libdl before glibc 2.34.
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
 void *dlsym(void *library, const char *name) __attribute__((weak));
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__LP64__)
@@ -58,8 +57,8 @@ void shims_watch_process_exit(void) {
   if (!shims_is_main_thread() || dlsym == NULL) return;
   *(void **)&at_exit = dlsym(NULL, "__cxa_thread_atexit_impl");
   if (at_exit == NULL) return;
-  // The main thread's list of destructors will contain the object. If another thread forks, nothing
-  // in the child refers to that list, so the leak sanitizer would report a leak.
+  // Only the main thread's list of destructors will refer to the object. If another thread forks,
+  // that list is unreachable in the child, so the leak sanitizer would report a leak.
   call_if_there("__lsan_disable");
   // Any address in this library identifies the library.
   at_exit(objects_were_destroyed, NULL, &has_exit_begun);

@@ -47,8 +47,8 @@ static void after_fork_in_child(void) {
   shims_after_fork_in_child();
 }
 
-// Each is an int, not a bool, because riscv64 cannot exchange a byte without libatomic, which is
-// not linked.
+// These flags are ints, because exchanging a bool on riscv64 would need libatomic, which is not
+// linked.
 static int is_watching_forks, is_watching_again;
 
 static bool watch_fork(int *is_done) {
@@ -80,8 +80,8 @@ static void stay_mapped(void) {
 static void stay_mapped(void) {}
 #endif
 __attribute__((FIRST)) static void library_was_loaded(void) {
-  // Some linkers that remove unused sections do not see that the unwinding tables use this
-  // function.
+  // Some linkers would remove shims_personality() as unused, because they do not see that the
+  // unwinding tables refer to it.
   __asm__ volatile("" : : "r"(shims_personality));
   stay_mapped();
   watch_fork(&is_watching_forks);

@@ -3,7 +3,7 @@
 // locks.
 //
 // The fast path of an invocation does not contain these annotations. Under a detector, no
-// invocation takes that path, because every multicast is treated as if it were watched.
+// invocation takes that path, because the core treats every multicast as watched.
 
 #include "shims.h"
 
@@ -78,8 +78,8 @@ void shims_happens_after(void *address) {
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 
-// The lock itself is acquired before these two calls, because the sanitizer ignores atomic
-// operations between them.
+// The caller has already acquired the lock, because the sanitizer ignores atomic operations between
+// these two calls.
 void shims_tsan_did_lock(uint32_t *lock, bool by_trying) {
   const unsigned flags = __tsan_mutex_linker_init | (by_trying ? __tsan_mutex_try_lock : 0);
   __tsan_mutex_pre_lock(lock, flags);
@@ -90,8 +90,8 @@ void shims_tsan_will_unlock(uint32_t *lock) {
   __tsan_mutex_post_unlock(lock, 0);
 }
 
-// swiftc's instrumentation calls these functions. gcc's runtime defines them only under their
-// ordinary names, such as memcpy().
+// swiftc's instrumentation calls these functions, but gcc's runtime defines only the ordinary ones,
+// such as memcpy().
 SHIMS_HIDDEN void *__tsan_memcpy(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memmove(void *to, const void *from, size_t size);
 SHIMS_HIDDEN void *__tsan_memset(void *block, int byte, size_t size);

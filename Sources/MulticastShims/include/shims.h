@@ -130,9 +130,9 @@ typedef struct shims_slab {
   uint32_t vacant;  // the number of slots counted as vacant, or a free slab's state
 } shims_slab;
 
-// A directory of slabs: their number, the free ones, and a word for each. The words, which other
-// threads read without a lock, are not the first field, because the thread sanitizer reports a
-// change to any field of a struct as a change to its first bytes.
+// A directory of slabs: their number, the free ones, and a word for each. Other threads read the
+// words without a lock, so the words are not the first field: the thread sanitizer reports a change
+// to any field of a struct as a change to its first bytes.
 #define SHIMS_DIRECTORY_LENGTH 65536
 typedef struct shims_directory {
   uint32_t slab_count;
@@ -159,7 +159,7 @@ extern SHIMS_HIDDEN shims_slot_pool shims_slot_pools[SHIMS_DIRECTORY_COUNT];
 static inline shims_directory *shims_get_directory(size_t index) {
   return &shims_directories[index];
 }
-/* A word that is always 0. */
+/* The listener flag for invalid handles. It is always 0. */
 extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
 static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 
@@ -226,7 +226,7 @@ static inline size_t shims_length(const char *text, size_t limit) { return strnl
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A lock, and the slot pool that it guards. Like the locks below, it is the word of a `Lock`.
+// A lock, and the slot pool that it guards. The core treats its word as a `Lock`.
 typedef struct shims_stripe {
   uint32_t lock;
   shims_slot_pool pool;
@@ -234,7 +234,7 @@ typedef struct shims_stripe {
 
 #define SHIMS_STRIPE_COUNT 32
 
-// Each takes two cache lines, so that neighbours do not slow each other down.
+// Each stripe takes two cache lines, so that neighbours do not slow each other down.
 typedef union shims_padded_stripe {
   shims_stripe stripe;
   char padding[128];
@@ -286,8 +286,8 @@ static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
   return &shims_sleepers[index];
 }
 
-// The thread sanitizer recognizes only libc's mutexes. These calls report the library's locks, so
-// that it can detect threads that acquire locks in different orders.
+// The thread sanitizer recognizes only libc's mutexes. These calls tell it about the library's
+// locks, so that it can detect threads that acquire locks in different orders.
 SHIMS_HIDDEN void shims_tsan_did_lock(uint32_t *lock, bool by_trying);
 SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
 
@@ -335,14 +335,14 @@ SHIMS_SYSTEM void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t dead
 // Wakes up to `count` threads that are sleeping on this word.
 SHIMS_SYSTEM void shims_futex_wake(uint32_t *word, int count);
 
-// Sleeps briefly in a retry loop. Unlike yielding, this lets threads of lower priority run.
+// Sleeps briefly, for use in retry loops. Unlike yielding, this lets threads of lower priority run.
 SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
 // A descriptor is readable from each shims_event_set() to the next shims_event_clear(); the caller
 // alternates the two. The functions preserve errno, because it belongs to the program's code. They
-// are not cancellation points, because the caller holds a lock.
+// are not cancellation points, because a cancelled caller would never release the lock it holds.
 
 SHIMS_SYSTEM int shims_event_open(void);
 
@@ -358,9 +358,9 @@ SHIMS_SYSTEM int shims_event_replace(int descriptor);
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// Starts a detached thread. The thread blocks the signals that concern the whole program, but not
-// the signals that concern a single thread: faults, and the signals with which debuggers, profilers
-// and garbage collectors stop a thread. If `stack_size` is 0, the system's default applies.
+// Starts a detached thread. The thread blocks signals that are meant for the whole program, but not
+// those that are meant for a single thread: faults, and the signals by which debuggers, profilers
+// and garbage collectors stop it. If `stack_size` is 0, the system's default applies.
 SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
 // A thread's name, shortened to the length that the system supports. Empty if there is none.
@@ -387,7 +387,7 @@ static inline void shims_copy_label(shims_label *label, const char *text) {
 static inline const char *shims_get_label(const shims_label *label) { return label->text; }
 
 // The number by which the system and debuggers identify the calling thread. If the system has no
-// such numbers, a number that no other thread of the process has ever had.
+// such numbers, returns a number that no other thread of the process has ever had.
 SHIMS_SYSTEM uint32_t shims_get_thread_id(void);
 
 // Names the calling thread.
@@ -409,7 +409,7 @@ SHIMS_HIDDEN void shims_read_thread_name(uint32_t thread, shims_label *name);
 // Finds the location of an address. Returns false if it is in no module. Allocates no memory, and
 // acquires no lock that is held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
-// After this call, shims_locate() finds nothing.
+// Makes shims_locate() return false from now on.
 SHIMS_HIDDEN void shims_locate_none_in_child(void);
 
 static inline const char *shims_get_module(const shims_place *place) { return place->module; }
@@ -449,10 +449,10 @@ SHIMS_HIDDEN void shims_before_fork(void);
 SHIMS_HIDDEN void shims_after_fork_in_parent(void);
 SHIMS_HIDDEN void shims_after_fork_in_child(void);
 
-// Registers the fork handlers a second time, at the first use of the library. A constructor has
-// already registered them when the library was loaded, before any thread could be inside the
-// library. Before a fork, the most recently registered handler is called first. If an allocator was
-// loaded after the library, its handlers, which acquire the allocator's lock, are between the two
+// Registers the fork handlers a second time, at the first use of the library. A constructor
+// registered them when the library was loaded, before any thread could be inside the library.
+// Before a fork, the most recently registered handler is called first. If an allocator was loaded
+// after the library, its handlers, which acquire the allocator's lock, are between the two
 // registrations. A thread that holds a lock of the library may be waiting for the allocator's lock,
 // so the fork must acquire the allocator's lock last. Hold no lock during the call. Returns false
 // if memory has run out.

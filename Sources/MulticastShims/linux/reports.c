@@ -1,4 +1,4 @@
-// The system functions with which reports locate a function and read a thread's name.
+// The system functions that reports use to locate functions and read thread names.
 //
 // This file does not use dladdr(), because dladdr() acquires the loader's lock, which a thread
 // holds while it runs the destructors of a library that is being closed. If such a destructor

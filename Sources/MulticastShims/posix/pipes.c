@@ -106,7 +106,7 @@ void shims_event_close(int descriptor) {
 }
 
 // The program's descriptor stays open, so no other thread can reuse its number. Two descriptors are
-// closed before two are opened, so the limit on descriptors is not exceeded.
+// closed before two are opened, so the process does not exceed its limit on descriptors.
 int shims_event_replace(int descriptor) {
   const shims_quiet quiet = shims_begin_quiet();
   shims_lock_mutex(&mutex);

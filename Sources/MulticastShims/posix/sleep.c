@@ -33,7 +33,7 @@ typedef struct bed {
 #define BED {.mutex = PTHREAD_MUTEX_INITIALIZER}
 static bed beds[BED_COUNT] = {BED, BED, BED, BED, BED, BED, BED, BED};
 
-// Hashes the cache line, because each lock and each condition of the library has its own line.
+// Hashes only the cache line's number, because each of the library's words has its own line.
 static bed *bed_of(const uint32_t *word) {
   const uint64_t line = (uint64_t)(uintptr_t)word / 64;
   return &beds[(line * UINT64_C(0x9E3779B97F4A7C15)) >> 61];
@@ -52,8 +52,8 @@ static bool make_condition(pthread_cond_t *condition) {
 #endif
 }
 
-// Limiting the seconds to 32 bits is harmless, because the clock starts at 0 when the system
-// starts.
+// Limiting the seconds to 32 bits is harmless, because the clock counts from the start of the
+// system.
 static struct timespec time_of(uint64_t ns) {
   const uint64_t s = ns / 1000000000u;
   return (struct timespec){.tv_sec = sizeof(time_t) < 8 && s > INT32_MAX ? INT32_MAX : (time_t)s,

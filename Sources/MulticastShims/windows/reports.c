@@ -1,10 +1,10 @@
-// The system functions with which reports locate a function and write to a descriptor.
+// The system functions that reports use to locate functions and write to descriptors.
 //
 // Locating a function acquires no lock. The functions of Windows that find a module acquire the
 // loader's lock, which a thread holds while it runs the destructors of a library that is being
 // unloaded. If such a destructor waited for a removal, a report that is meant to show this wait
-// would wait for that lock, too. Therefore this file reads the module's tables from its headers in
-// memory.
+// would hang, waiting for that lock. Therefore this file reads the module's tables from its headers
+// in memory.
 
 #include "../include/shims.h"
 
@@ -94,8 +94,8 @@ static bool find_place(uint64_t address, shims_place *place) {
 }
 
 // Another thread may unload the module while its headers are being read, in which case the read
-// raises an exception. The compiler guarantees only that __try catches exceptions in called
-// functions, so find_place() must not be inlined.
+// raises an exception. __try is guaranteed to catch only exceptions in called functions, so
+// find_place() must not be inlined.
 bool shims_locate(uint64_t address, shims_place *place) {
   bool (*volatile find)(uint64_t, shims_place *) = find_place;
   __try {

@@ -49,7 +49,7 @@ void *shims_allocate(size_t size, size_t alignment) {
 void shims_deallocate(void *block) { _aligned_free(block); }
 
 // Returns no pages to the system. After MEM_RESET, a page may keep its contents at first and lose
-// them later, but the core expects that a page either loses its contents immediately or keeps them.
+// them later, but the core expects each page to be either cleared immediately or left unchanged.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
@@ -75,12 +75,12 @@ void shims_trim_malloc(void) {
 // holding locks.
 __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
-// Before that moment, exit() runs the program's handlers while other threads are still running, and
-// removals wait for these threads.
+// While exit() runs the program's handlers, other threads are still running, so this function still
+// returns false and removals wait for these threads.
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
-// Called when no other thread is left that could wake this one. Windows itself ends the process
-// with the same exit code if a thread waits for a critical section at this point.
+// Called when no other thread is left that could wake this one. Windows itself uses the same exit
+// code when it ends a process because a thread would wait forever for a critical section.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);
@@ -198,7 +198,7 @@ bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size
 uint32_t shims_get_thread_id(void) { return GetCurrentThreadId(); }
 uint64_t shims_get_process_id(void) { return GetCurrentProcessId(); }
 
-// Debuggers show the name. Windows has SetThreadDescription() since version 1607 of Windows 10.
+// Debuggers show the name. SetThreadDescription() was added in version 1607 of Windows 10.
 void shims_set_thread_name(const shims_thread_name *name) {
   typedef HRESULT WINAPI set_description(HANDLE thread, PCWSTR description);
   WCHAR wide[sizeof name->text];
@@ -232,7 +232,7 @@ static void WINAPI thread_ends(void *record) {
   if (record != NULL && !shims_is_inside_exit()) shims_thread_did_end(record);
 }
 
-// The library stays loaded, because each thread that has used it calls thread_ends().
+// The library must stay loaded, because every thread that has used it calls thread_ends() later.
 bool shims_exit_key_init(void) {
   const DWORD error = GetLastError();
   HMODULE library;

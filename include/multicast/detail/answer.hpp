@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Results that a delegate or a posted callable passes to its caller.
+// Storage for the results that delegates and posted callables return to their callers.
 #ifndef MULTICAST_DETAIL_ANSWER_HPP
 #define MULTICAST_DETAIL_ANSWER_HPP
 

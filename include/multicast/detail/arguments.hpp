@@ -56,8 +56,8 @@ struct taking {
   bool is_copied;
 };
 
-/// Whether an argument is a value or a reference to const, so that a copy can replace it. The type
-/// may be incomplete.
+/// Whether a copy can replace an argument, because the argument is a value or a reference to const.
+/// The type may be incomplete.
 template <typename Arg>
 inline constexpr bool is_replaceable =
     std::is_same_v<passed<Arg>, const value<Arg> &> && std::is_object_v<value<Arg>>;
@@ -92,22 +92,22 @@ constexpr bool is_movable() {
   }
   return false;
 }
-/// Whether this argument is moved, because the caller passes an rvalue and a move is cheaper than a
-/// copy.
+/// Whether this argument is moved, because the caller passes an rvalue that is cheaper to move than
+/// to copy.
 template <typename Arg, typename Given>
 constexpr bool is_moved() {
   if constexpr (std::is_same_v<Arg, Given>) return is_movable<Arg>();
   return false;
 }
 
-/// Whether the argument can be moved or copied without throwing.
+/// Whether the argument can be stored, by a move or else a copy, without throwing.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;
 
 /// An argument is held in one of three ways: as the address of the caller's variable, as a value,
-/// or as a value together with its source. A value such as a std::string_view may refer to its
-/// source.
+/// or as a value together with its source. The source is kept because a value such as a
+/// std::string_view may refer to it.
 enum class holding { own, converted, variable };
 
 template <typename Arg, typename Given>

@@ -39,7 +39,7 @@ struct continuation {
 class arrival : public std::enable_shared_from_this<arrival> {
  public:
   explicit arrival(multicast_queue queue) {
-    // Registers the fork handlers, so that `is_inside_fork()` works from now on.
+    // Registers the fork handlers, which `is_inside_fork()` relies on.
     static_cast<void>(process_lock(guarded::groups));
     if (queue.id == 0) return;
     static_cast<void>(resumptions_.make([&](multicast made) {
@@ -109,7 +109,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
     go_on(next);
   }
-  /// Drops the arguments, so that the wait returns none.
+  /// Drops the stored arguments, so that the wait returns nothing.
   virtual void drop() noexcept = 0;
 
   /// The exception thrown by keep(). Only the waiting thread or coroutine reads it, once the wait
@@ -136,7 +136,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     }
   }
   /// The payload keeps this object alive until the library releases the payload. If the queue
-  /// refuses or drops the call, or is destroyed, `release` runs without a call.
+  /// refuses or drops the call, or is destroyed, `release` runs although no call was made.
   void post() noexcept {
     multicast_invocation how = MULTICAST_INVOCATION_INIT;
     how.payload = this;

@@ -138,8 +138,8 @@ struct makes_of<R, bound<T *, Method Class::*>, Args...>
     : std::conjunction<std::is_convertible<T *, const volatile Class *>,
                        makes<R, const bound<T *, Method Class::*> &, Args...>> {};
 
-/// Invoking a signal returns an optional, so its result has to be converted and can never be a
-/// reference.
+/// Invoking a signal returns an optional, so the result has to be converted and cannot be returned
+/// as a reference.
 template <typename R, typename Made, typename... Given, typename... Args>
 struct makes_of<R, forwarding<Made(Given...)>, Args...>
     : std::conjunction<std::is_invocable<const signal<Made(Given...)> &, Args...>,

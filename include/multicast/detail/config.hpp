@@ -8,7 +8,7 @@
 
 #if defined(__GNUC__) && !defined(_WIN32)
 // Marks variables that exist separately in each module of a process. Without this attribute, g++
-// makes them unique in the process, and a plug-in that has such a symbol is never unloaded.
+// makes them unique in the process, and the loader never unloads a plug-in with such a symbol.
 #define MULTICAST_HPP_LOCAL __attribute__((visibility("hidden")))
 #else
 #define MULTICAST_HPP_LOCAL

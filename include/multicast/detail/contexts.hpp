@@ -43,7 +43,7 @@ constexpr bool has_value(long) {
   return false;
 }
 /// If the class has bit-fields or no constexpr constructor, padding cannot be detected, so nothing
-/// is cleared. An object that contains a pointer and fits into one has no padding.
+/// is cleared. An object that contains a pointer, and is no larger than one, has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -73,7 +73,7 @@ void clear_padding(unsigned char (&object)[sizeof(T)]) noexcept {
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// `lock` only checks whether an object is dead; the call itself creates the strong pointer.
-/// Therefore no memory has to be allocated for the strong pointer. If the object dies between the
+/// Therefore the strong pointer need not be allocated on the heap. If the object dies between the
 /// check and the call, the delegate is not called.
 template <typename Access>
 struct life {

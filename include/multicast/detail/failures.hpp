@@ -30,8 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Checks the result of an invocation. If another signal has invoked this signal, this signal may
-/// just have been destroyed, which is not an error.
+/// Checks the result of an invocation. If another signal invokes this signal just as it is being
+/// destroyed, that is not an error.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }

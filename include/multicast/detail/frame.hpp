@@ -48,7 +48,7 @@ struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>..
   static constexpr bool is_plain = (is_small<Args>() && ...);
   /// Whether calls may be queued, in which case the frame has to be copied.
   static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
-  /// Whether all argument types are complete, so that this code can copy the frame.
+  /// Whether this code can copy the frame, because all argument types are complete.
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
@@ -96,7 +96,7 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 inline constexpr size_t copy_alignment = 16;
 
 /// The frame of an invocation, on its stack. A frame and its copies are aligned differently, which
-/// tells them apart. A flag or an address in the frame would not do, because a copy has the same
+/// tells them apart. A flag or an address in the frame cannot do that, because a copy has the same
 /// bytes, may outlive the invocation's stack, and may even be allocated where that stack was.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
@@ -112,7 +112,7 @@ struct alignas(copy_alignment) original_frame {
   }
 };
 
-/// Whether a payload is a copy of a frame. If it is, the target of `where` may no longer exist.
+/// Whether a payload is a copy of a frame. If so, the target of its `where` may be gone.
 inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
@@ -142,8 +142,8 @@ struct alignas(copy_alignment) copied_of<frame_of<std::index_sequence<Index...>,
     const frame *result = nullptr;
     guard(original.where, [&] {
       const auto *made = new copied_of(original);
-      // Moved arguments are now in the copy, so directly called delegates also have to read them
-      // there.
+      // Moved arguments now exist only in the copy, so directly called delegates also have to read
+      // them there.
       if constexpr ((moves || ...)) made->redirect(original);
       result = made;
     });
@@ -184,8 +184,8 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// Copies a frame in code that does not know its types. The functions are set by the first add with
-/// a queue, or by policies.
+/// Copies a frame in code that does not know the argument types. The functions are set by the first
+/// add with a queue, or by policies.
 template <typename... Args>
 struct copier {
   static void set() noexcept {

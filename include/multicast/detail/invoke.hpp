@@ -56,7 +56,7 @@ constexpr T *address(T &object) noexcept {
   return __builtin_addressof(object);
 }
 
-/// Converts only to null pointers, not to classes that can be constructed from a pointer.
+/// Converts only to null pointers, and not to classes that can be constructed from a pointer.
 struct null {
   constexpr operator std::nullptr_t() const noexcept { return nullptr; }
 };

@@ -48,12 +48,11 @@ class kept_token {
     add.token = {0};
     add.is_orphan = false;
     // A call that destroys the observer sees this store, because the library publishes the delegate
-    // after it.
+    // afterwards.
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
-  /// The output parameter of multicast_add(), which writes the token before the delegate can be
-  /// called.
+  /// Where multicast_add() writes the token, before the delegate can be called.
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///

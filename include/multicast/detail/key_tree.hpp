@@ -27,7 +27,7 @@ class key_tree {
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }
-  /// A loop, not a recursion, because many keys with equal hashes would form a long chain.
+  /// Not recursive, because keys with equal hashes may form a chain too long for the stack.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);
     while (rest != nullptr) {
@@ -79,7 +79,7 @@ class key_tree {
   /// The path of a key through the tree.
   class path {
    public:
-    // Numbers are often their own hash, so the multiplication spreads all of their bits to the top.
+    // A number is often its own hash, so the multiplication spreads its bits to the top.
     explicit path(const Key &key)
         : bits_(static_cast<uint64_t>(Hash()(key)) * UINT64_C(0x9e3779b97f4a7c15)) {}
     template <typename Root>

@@ -28,17 +28,17 @@ struct key {
 };
 
 /// The context of a delegate that can be found by its object. Equal delegates share one context.
-/// The last of these delegates destroys the callable. After that, the module that added them may be
-/// unloaded. A thread that has looked up the context keeps its memory allocated until let_go(), so
-/// that no other context can be created at the same address.
+/// Removing the last of these delegates destroys the callable. After that, the module that added
+/// them may be unloaded. A thread that has looked up the context keeps its memory allocated until
+/// let_go(), so that no other context can be created at the same address.
 struct keyed {
   const key of;
   const bool is_comparable;  // it may be equal to others
   size_t owners = 1;
   size_t holders = 0;
   size_t alignment = 0;  // of the memory; 0 while the callable exists
-  // The context is linked into a hash list by its object and, if it is comparable, into another one
-  // by its whole key, which is used to find equal contexts.
+  // The context is in one hash list by its object and, if it is comparable, in another one by its
+  // whole key, through which equal contexts are found.
   struct {
     keyed *next = nullptr, **link = nullptr;
   } places[2];

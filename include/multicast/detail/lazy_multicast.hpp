@@ -29,7 +29,7 @@ class lazy_multicast {
   void release() noexcept { id_.store(0, std::memory_order_relaxed); }
 
   /// Calls `prepare(multicast)`, which returns a status, before other threads can see the
-  /// multicast. Returns zero if there is no memory or `prepare` fails.
+  /// multicast. Returns a zero handle if there is no memory or `prepare` fails.
   template <typename Prepare>
   multicast make(Prepare &&prepare) {
     uint64_t id = id_.load(std::memory_order_acquire);

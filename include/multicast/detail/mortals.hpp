@@ -68,8 +68,8 @@ inline bool is_alive(multicast_token token) noexcept {
   multicast_registration all = MULTICAST_REGISTRATION_INIT;
   if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;
   if (!has_mortals(all.target)) return true;
-  // A visit checks only this registration's objects, so it costs less than a prune. But it skips
-  // paused delegates, and would remove a delegate with MULTICAST_ONCE.
+  // A visit checks only this registration's objects, so it costs less than a prune. But a visit
+  // skips paused delegates, and would remove a delegate with MULTICAST_ONCE.
   if (all.is_paused || (all.flags & MULTICAST_ONCE) != 0) {
     static_cast<void>(multicast_prune(all.target));
   } else {

@@ -36,7 +36,7 @@ class process_lock {
     if (!is_inside_fork()) mutex_.unlock();
   }
 
-  /// Whether this thread is inside fork(), where it holds all locks and the library may call
+  /// Whether this thread is inside fork(), where it holds all locks, and where the library may call
   /// release functions.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == this_thread_id();
@@ -75,8 +75,8 @@ class process_lock {
 };
 
 /// A process-wide object, created on first use and never destroyed, because static objects may use
-/// it. It is not a function's static variable, because the child of a fork would then wait forever
-/// for a thread that was initializing it in the parent.
+/// it. It is not a function's static variable, because a forked child would wait forever if another
+/// thread was initializing it during the fork.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);

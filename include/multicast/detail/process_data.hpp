@@ -39,8 +39,8 @@ struct process_locks {
 
 /// An add in progress. The delegate's token will be stored in its observer. Each observer maps to
 /// one of these slots, which it shares with other observers; an add that finds its slot in use
-/// takes a slower path. In the child of a fork, slots in use by threads that exist only in the
-/// parent stay in use.
+/// takes a slower path. In the child of a fork, slots that the parent's other threads were using
+/// stay in use.
 struct alignas(64) kept_add {
   std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
@@ -68,17 +68,17 @@ struct process_data : process_counts {
   std::atomic<watched *> watches;
   std::atomic<keyed_contexts *> keyed[parts];
 
-  /// How many signals are paused, by a hash of their handles, so that invocations of most other
+  /// The number of paused signals for each hash of their handles, so that invocations of most other
   /// signals take no lock.
   std::atomic<size_t> paused_alike[64];
-  /// How many delegates have tracked objects, by a hash of their signals' handles, so that most
-  /// other signals do not search for dead objects.
+  /// The number of delegates with tracked objects for each hash of their signals' handles, so that
+  /// most other signals do not search for dead objects.
   std::atomic<size_t> mortals_alike[256];
-  /// How many delegates forward to another signal. They are not counted by the signal to which they
-  /// were added, because their context does not identify that signal.
+  /// How many delegates forward to another signal. They are not counted per signal, because their
+  /// context does not identify the signal to which they were added.
   std::atomic<size_t> mortal_signals;
-  /// For each delegate with tracked objects, the bit given by the hash of its token is set. Bits
-  /// are never cleared, because a delegate's context does not know its token.
+  /// For each delegate with tracked objects, the bit selected by the hash of the delegate's token
+  /// is set. Bits are never cleared, because a delegate's context does not know its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;
@@ -88,7 +88,7 @@ static_assert(sizeof(process_data) <= 8192 && alignof(process_data) <= 64 &&
                   std::is_trivially_destructible_v<process_data>,
               "see multicast_process_memory()");
 
-/// Until this module knows the address of the data, these nonzero counts are used instead, so that
+/// Until this module knows the address of the data, it uses these nonzero counts instead, so that
 /// invocations do not skip their checks.
 MULTICAST_HPP_LOCAL inline process_counts unknown_counts{{1}, {1}};
 /// The address of the data. Relaxed order suffices, because all threads obtain the same address,

@@ -38,8 +38,8 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-/// A number that no other thread has ever had, unlike the address of a thread-local variable, which
-/// may be reused after the thread has ended. 0 if the system cannot store the number.
+/// Returns a number that no other thread has ever had, whereas the address of a thread-local
+/// variable may be reused after the thread has ended. 0 if the system cannot store the number.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);

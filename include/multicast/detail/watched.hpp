@@ -22,8 +22,8 @@ struct watch_options;
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
 /// Maps unique numbers, which are the contexts of the C watches, to the watches' functions.
-/// Therefore, if the watch ends during a call, the call finds no functions when it returns, not
-/// even the next watch's. Functions are not destroyed while they are running.
+/// Because numbers are not reused, a call during which its watch ends finds no functions when it
+/// returns, not even the next watch's. Functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
@@ -33,7 +33,7 @@ class watched {
   uintptr_t add(uint64_t target, functions told) {
     const process_lock lock(guarded::watches);
     if (numbers_.find(target + 1) != nullptr) return 0;
-    // If the second insertion throws, the first entry cannot be found and does no harm.
+    // If the second insertion throws, nothing refers to the first entry, which does no harm.
     all_[++last_] = std::move(told);
     numbers_[target + 1] = last_;
     return last_;

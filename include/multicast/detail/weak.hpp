@@ -12,8 +12,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The std::weak_ptr type that a type is or inherits from. It is detected without naming
-/// std::weak_ptr, because programs that do not use it need not include <memory>.
+/// Given a std::weak_ptr or a class derived from one, the std::weak_ptr type. It is detected
+/// without naming std::weak_ptr, so that programs that do not use it need not include <memory>.
 template <typename Weak, typename Made = typename decltype(
                              std::declval<const Weak &>().lock())::weak_type>
 using weak_of = std::enable_if_t<std::is_base_of_v<Made, Weak>, Made>;

@@ -28,9 +28,9 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 // The compiler shows this name in the first line of its message if no other overload matches.
 struct these_are_not_the_arguments_of_the_signal;
 
-/// Deleted overloads that match incorrect arguments. `...` matches only if no other overload does.
-/// For a signal without arguments, however, a call without arguments would be ambiguous, so the
-/// specialization for such signals takes a pointer.
+/// Deleted overloads that match calls with incorrect arguments. `...` matches only if no other
+/// overload does. For a signal without arguments, however, a call without arguments would be
+/// ambiguous, so the specialization for such signals takes a pointer.
 template <bool has_arguments>
 struct refused_arguments {
   these_are_not_the_arguments_of_the_signal operator()(...) const = delete;

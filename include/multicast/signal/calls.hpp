@@ -47,8 +47,8 @@ class calls {
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
       (!std::is_aggregate_v<F> && !std::is_default_constructible_v<F> &&
        is_const_callable<F, is_extended>);
-  /// Whether the bytes of the callable are its whole value, so that they can be copied and
-  /// compared.
+  /// Whether the callable can be copied and compared bytewise, because its bytes are its whole
+  /// value.
   template <typename F, bool is_extended>
   static constexpr bool is_plain =
       std::is_trivially_copyable_v<F> && sizeof(F) <= sizeof(void *) && !detail::is_extended<F> &&
@@ -74,8 +74,8 @@ class calls {
         where = {};  // deferred or replayed: nothing waits for this call
       }
     } else if constexpr (is == special) {
-      // If several threads are about to call the delegate, only the thread that removes it makes
-      // the call. If there are equal delegates, that thread may remove another of them.
+      // Only the thread that removes the delegate may call it, because it is called only once. If
+      // there are equal delegates, that thread may remove another of them.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

@@ -29,8 +29,8 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Passes the C delegates under which a callable may be registered to `act`, in an array that
-/// contains each of them twice. `act` returns a removal that counts the delegates it found.
+/// Finds equal delegates: passes to `act` the C delegates that a callable may be registered as, in
+/// an array with each of them twice. `act` returns a removal that counts the delegates it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;

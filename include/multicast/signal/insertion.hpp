@@ -86,8 +86,8 @@ class insertion : public calls<R, Args...> {
       given = *how;
       if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
-        // MULTICAST_ONCE would remove the delegate too early, in the visit with which a
-        // result_range finds it.
+        // MULTICAST_ONCE would remove the delegate too early, in the visit by which a result_range
+        // finds it.
         if (how->once) {
           given.flags &= ~MULTICAST_ONCE;
           std::swap(function, other);

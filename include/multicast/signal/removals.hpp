@@ -34,8 +34,8 @@ class removals : public equals<R, Args...> {
   /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Errors:    exceptions of `==`.
-  /// Threads:   waits for the delegates' running calls on other threads. While `==` compares an
-  ///            object, calls to it may be running.
+  /// Threads:   waits for the delegates' running calls on other threads. An object may be compared
+  ///            by `==` while calls to it are running.
   /// Reentry:   returns MULTICAST_PENDING inside a call to one of the delegates.
   /// Cost:      like multicast_remove_every(). If objects are compared, O(delegates), plus the cost
   ///            of registration::remove() for each delegate removed.
