@@ -4,9 +4,9 @@ import Synchronization
 
 /// A broadcaster's transport: the only delegate of a multicast whose handle no caller knows.
 ///
-/// So each call to a transport's function is a call to a delegate, and detaching the transport
-/// destroys its multicast. The rules for removals therefore apply to transports. The multicast's
-/// handle identifies the transport.
+/// Calling a transport's function means calling this delegate, and detaching the transport destroys
+/// the multicast, so the rules for removals also apply to transports. The multicast's handle
+/// identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
@@ -124,7 +124,7 @@ enum Transport {
 
 extension Broadcaster {
   /// Acquire: pairs with the release in `exchangeTransport`. The caller then checks whether the
-  /// handle in the slot is still the same.
+  /// slot still contains the broadcaster's handle.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -139,7 +139,7 @@ extension Broadcaster {
 
   // MARK: - Attaching
 
-  /// Attaches a new transport or, without one, only detaches the current transport.
+  /// Attaches a new transport, or only detaches the current one if `given` is nil.
   static func attach(
     _ handle: Handle, _ given: UnsafePointer<multicast_transport>?
   ) throws(Status) -> Status {
@@ -165,7 +165,7 @@ extension Broadcaster {
   }
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
-  /// multicasts of later names, report changes to their observers from now on. If it is true, makes
+  /// multicasts of later names, report changes to their observers from now on. Otherwise, makes
   /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
@@ -228,7 +228,7 @@ extension Broadcaster {
   /// Publishes a notification after the observers in this process have been called.
   ///
   /// - Parameters:
-  ///   - count: The result so far.
+  ///   - count: The result of notifying the observers in this process.
   ///   - owned: The payload retained by the call.
   /// - Returns: the result of the notification.
   func publish(

@@ -57,8 +57,8 @@ struct Broadcaster {
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: with a stale handle, the result may be the queue of a later broadcaster in
-  /// the slot, but then no observer is registered.
+  /// Relaxed is enough: if the handle is stale, this may be the queue of a later broadcaster in the
+  /// slot, but in that case no observer is registered with it.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -120,7 +120,7 @@ extension Broadcaster {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // There is no memory for a record, so this thread has no identity that others could wait for.
+      // Without memory for a record, this thread has no identity that others could wait for.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -161,7 +161,7 @@ extension Broadcaster {
       names?.deallocate()
     }
     Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
-    // If the fence has failed, a lookup may still be using the names.
+    // Keep the slot if the fence has failed, because a lookup may still be using the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
   }

@@ -159,7 +159,7 @@ struct NameTable {
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
-  /// The number of chunks that suffices even if all names have the maximum length.
+  /// The maximum number of chunks, needed if all names have the maximum length.
   private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   private var places: UnsafeMutableRawPointer {
@@ -187,8 +187,8 @@ struct NameTable {
       + size * Place.stride
   }
 
-  /// - Parameter seed: The seed of the hashes if `other` is nil.
-  /// - Returns: a table with the names of the other table and room for more.
+  /// - Parameter seed: The seed of the hashes; ignored if `other` is not nil.
+  /// - Returns: a table that contains the names of `other`, if any, and has room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }

@@ -38,7 +38,7 @@ extension Multicast {
     return called
   }
 
-  /// Like `invoke`, but not inlined. For callers that can afford one more function call.
+  /// Like `invoke`, but not inlined. For callers to which one more function call matters little.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -199,7 +199,7 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// The special bits of the multicast, as an invocation has read them.
+  /// A copy of the multicast's special bits, read by an invocation.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 

@@ -13,8 +13,8 @@ struct Walk {
   private let mode: Multicast.Mode
   /// The delegate protected by the hazard. Its slot must be checked once the hazard is cleared.
   private var last: InvocationList.Entry?
-  /// The multicast's functions for contexts, read when the first delegate needs them. All delegates
-  /// of a walk belong to the same multicast.
+  /// The functions that lock the multicast's contexts, read when the first delegate needs them. All
+  /// delegates of a walk belong to the same multicast.
   private var shared: ContextLock? = nil
 
   init(in frame: Frame, _ mode: Multicast.Mode, after last: InvocationList.Entry? = nil) {

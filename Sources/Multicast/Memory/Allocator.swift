@@ -5,7 +5,7 @@ import MulticastShims
 ///
 /// Every block is deallocated with the size and alignment that were used to allocate it.
 enum Allocator {
-  /// All zero if the library uses libc's allocator. Written once, under the slab lock, before the
+  /// All zeros if the library uses libc's allocator. Written once, under the slab lock, before the
   /// first allocation. Code that reads this variable already has an allocated object, so the read
   /// comes after the write.
   nonisolated(unsafe) private static var custom = multicast_allocator()

@@ -95,7 +95,7 @@ struct Policies {
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
     var notifiesListenersChanged: Bool { word & Self.listenersChanged != 0 }
     var hasReplay: Bool { word & Self.replay != 0 }
-    /// Whether an invocation may reach delegates that are added later.
+    /// Whether invocations are kept, so that they may reach delegates that are added later.
     var keepInvocations: Bool { hasReplay || reentry == .postpone || reentry == .latest }
   }
 }
@@ -128,7 +128,7 @@ extension Multicast {
   }
 
   /// Whether changes to the delegates are notified although the multicast was created without
-  /// policies. The bit changes under the stripe's lock. It stays set if the slot is kept for the
+  /// policies. The bit changes under the stripe's lock, and stays set if the slot is kept for the
   /// next multicast with the same name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }

@@ -42,7 +42,7 @@ enum Process {
     payloads.release(payload, isMade: isMade)
   }
 
-  /// Performs the last steps of an invocation that will never return.
+  /// Performs the last steps of an invocation whose thread has ended inside a call.
   private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaim() }
   }

@@ -14,7 +14,7 @@ import Synchronization
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The first position used by the slot's current queue.
+  /// The position at which the slot's current queue began.
   private var begin: UInt64
   /// The number of gaps between the head and the tail.
   private(set) var gaps: UInt64
@@ -281,7 +281,7 @@ struct RingHead: ~Copyable {
 
   private static let open: UInt64 = 1
 
-  /// The position. If the head is open, the position may already have changed.
+  /// The position. If the head is open, the result may already be out of date.
   // order: position
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 

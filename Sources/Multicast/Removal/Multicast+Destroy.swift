@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, waits for calls as well,
-  /// but then fails.
+  /// If another thread is destroying the multicast or has destroyed it, also waits for its calls,
+  /// and then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()

@@ -17,9 +17,9 @@ import Synchronization
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
 ///   details or a label cannot be freed while their stripe's lock is held, and a sleeping thread
 ///   cannot leave its list without the waits' lock. Unlike an invocation, a report does not publish
-///   a frame to protect the data. To do that, it would have to register as an invoker, which takes
-///   the same lock. From then on, removals from a multicast with a single invoker would have to
-///   execute fences.
+///   a frame to protect the data. To do that, it would have to register its thread as an invoker,
+///   which takes the same lock. After that, removals from a multicast with a single invoker would
+///   have to execute fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
 ///   microseconds, so a thread that still holds the lock after that time has stopped. The report
 ///   then names the object that it could not read. After several such failures, it no longer waits
@@ -34,7 +34,7 @@ struct Report {
 
   init(_ text: Text) { self.text = text }
 
-  /// The result of trying a lock.
+  /// Whether the report holds a lock that it has tried to take, and if not, why.
   enum Access { case locked, stale, refused }
 
   /// Called after an attempt to take a lock has failed.

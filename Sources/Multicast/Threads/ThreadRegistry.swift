@@ -11,7 +11,7 @@ enum ThreadRegistry {
   /// generation, and must be less than `multipleInvokers`.
   private static let limit: UInt32 = 1 << 24
 
-  /// Gives the calling thread a record, which the thread keeps until its destructors run.
+  /// Gives the calling thread a record, which it keeps until its thread-specific destructors run.
   ///
   /// After the library's destructor has run, later destructors of the program may still call the
   /// library. The library's destructor does not run again afterwards, so an operation that takes a

@@ -28,7 +28,7 @@ struct ListenerWarning {
     guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
       return nil
     }
-    // If the count was set for an earlier watch, it does not apply to this watch.
+    // A count that was set for an earlier watch does not apply to this watch.
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
