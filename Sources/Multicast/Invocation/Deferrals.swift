@@ -26,7 +26,7 @@ extension KeptInvocation {
 
 /// The invocations of one multicast that a thread has deferred.
 ///
-/// They are linked to their thread's record, where the library finds them when the thread ends and
+/// They are linked to the thread's record, where the library finds them when the thread ends and
 /// after a fork. The thread changes them under the waits' lock, so a fork finds consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
@@ -84,7 +84,7 @@ struct Deferrals {
   // MARK: - Making the invocations
 
   /// Makes all deferred invocations, including any that are deferred while this function runs. The
-  /// thread is outside all calls from the multicast.
+  /// thread must be outside all calls from the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {

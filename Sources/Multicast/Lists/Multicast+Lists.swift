@@ -111,7 +111,7 @@ extension Multicast {
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // If the slot's page has been returned to the system, the slot had no list. The handle then
+    // If the slot's page has been returned to the system, the slot has no list. The handle then
     // reads as zero and does not identify the stripe that guards the slot.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe

@@ -125,12 +125,12 @@ struct Multicast {
 
   // MARK: - Invokers, under the stripe's lock
 
-  /// Whether no other thread has invoked this multicast since its creation.
+  /// Whether no thread except this one has invoked the multicast since its creation.
   ///
   /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
   /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
-  /// observed multicast is open as soon as it has an invoker. The result for such a multicast is
-  /// false, so that its changes do not take the fast paths, which do not notify.
+  /// observed multicast is open as soon as it has an invoker. For such a multicast, the result is
+  /// false, because the fast paths for changes do not notify.
   ///
   /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
@@ -245,10 +245,10 @@ extension Multicast {
 /// does not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
-  /// Set permanently if even an invocation without delegates has an effect.
+  /// The flag stays set if an invocation has an effect even without delegates.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, because the slot's previous multicast or the pool has left a value in it.
+  /// Clears the flag, which may contain a value of the slot's previous multicast or of the pool.
   ///
   /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
   /// multicast's flag in the slot, it also finds that the thread has taken the slot.
@@ -280,7 +280,7 @@ extension Multicast {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The flag for invalid handles. It is always 0.
+  /// The flag returned for invalid handles. It is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }

@@ -10,8 +10,8 @@ enum PendingRemovals {
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// The registrations that a waiting thread will reclaim. The struct is on that thread's stack. In
-  /// the child of a fork, the chain is empty.
+  /// A waiting thread, and the registrations that it will reclaim. The struct is on that thread's
+  /// stack. In the child of a fork, the chain is empty.
   private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -66,7 +66,7 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or the reason why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // The usual case for a token that has been stale for a long time.
+    // This is the usual case for a token that has been stale for a long time.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
