@@ -5,8 +5,8 @@ import Synchronization
 /// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
-/// begins with a NUL. So each prefix has a multicast, like each name, and the code that adds and
-/// removes observers, notifies transports, or destroys the broadcaster is the same.
+/// begins with a NUL. So each prefix has a multicast, like each name, and the same code adds and
+/// removes the observers of both, notifies transports about both, and destroys both.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
 /// result, and invokes the multicasts found. Names and prefixes do not refer to each other, so

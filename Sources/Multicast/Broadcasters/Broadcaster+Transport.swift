@@ -55,7 +55,7 @@ enum Transport {
     }
   }
 
-  /// Ends a transport, and waits for its calls in the same way as the removal of a delegate does.
+  /// Ends a transport, and waits for its calls like the removal of a delegate.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }

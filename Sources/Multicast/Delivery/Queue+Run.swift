@@ -26,7 +26,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// Whether this thread may run the queue, because the queue has no worker or this thread is the
+  /// Whether this thread may run the queue: either the queue has no worker, or this thread is the
   /// worker.
   @inline(__always)
   private func isRunnable(by thread: ThreadRecord) -> Bool {
@@ -80,7 +80,7 @@ extension Queue {
     }
   }
 
-  /// Whether nothing but executing calls is needed in this run, which is the usual case.
+  /// Whether this run has nothing to do except execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0

@@ -96,7 +96,7 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked. Only then are calls to delegates with a queue queued.
+  /// Whether delegates are invoked, so that calls to delegates with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }

@@ -160,7 +160,7 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number, name: name)
-    // The timeout begins now, so it includes the calls on this thread.
+    // The calls on this thread count toward the timeout.
     let deadline = given ?? options.deadline
     // `copy` may already have failed for the observers of the name, which are called before the
     // observers of a prefix.

@@ -38,7 +38,7 @@ extension Multicast {
     return called
   }
 
-  /// Like `invoke`, but not inlined. For callers to which one more function call matters little.
+  /// Like `invoke`, but not inlined. For callers that can afford one more function call.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 

@@ -248,7 +248,7 @@ extension Multicast {
   /// The flag stays set if an invocation has an effect even without delegates.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, which may contain a value of the slot's previous multicast or of the pool.
+  /// Clears the flag, which may contain a value left by the previous multicast or by the pool.
   ///
   /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
   /// multicast's flag in the slot, it also finds that the thread has taken the slot.

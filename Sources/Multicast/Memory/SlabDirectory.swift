@@ -190,7 +190,7 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called after `count`, once for each vacant slot or for several vacant slots of a slab. Frees
+  /// Called after `count`: for each vacant slot, or once for several vacant slots of a slab. Frees
   /// the slab if all its slots have been counted.
   ///
   /// - Returns: whether the slab is free.

@@ -180,7 +180,7 @@ extension Lifetime {
     }
   }
 
-  /// Removes a registration that is being retired from the live members of its lifetimes.
+  /// Called when a registration is retired. Removes it from the live members of its lifetimes.
   @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)

@@ -8,8 +8,8 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - change: Called in the critical section that ends the lifetime, so that the child of a fork
-  ///     finds both changes or neither. If it throws, the lifetime does not end. The removal cleans
-  ///     up the payloads released by the change.
+  ///     finds both the end and this change, or neither. If it throws, the lifetime does not end.
+  ///     The removal cleans up the payloads released by the change.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// A text for users, composed in a buffer of the caller and passed to a writer line by line.
+/// A text for users, composed in a caller's buffer and passed to a writer line by line.
 struct Text {
   /// The text of a line, with placeholders for values:
   ///

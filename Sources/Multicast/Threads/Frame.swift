@@ -136,6 +136,6 @@ struct Target: RawRepresentable, AtomicRepresentable {
     UnsafeMutableRawPointer(bitPattern: rawValue & ~(Self.kind | Self.fenced)).unsafelyUnwrapped
   }
 
-  /// Whether two targets stand for the same kind of work on the same slot, whatever their fences.
+  /// Whether two targets mean the same kind of work on the same slot, regardless of their fences.
   static func == (a: Target, b: Target) -> Bool { (a.rawValue ^ b.rawValue) & ~fenced == 0 }
 }

@@ -198,8 +198,8 @@ struct ThreadBlock {
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// Returns the pages of a group to the system, if possible. Returns the number of bytes. If that
-  /// is not 0, all records of the group are now zero.
+  /// Gives the pages of a group back to the system, if possible, and returns the number of bytes.
+  /// If that is not 0, all records of the group are now zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
