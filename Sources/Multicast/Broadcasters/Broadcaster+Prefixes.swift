@@ -28,7 +28,7 @@ extension Broadcaster {
     static func prefix(ofLength length: Int) -> UInt64 { 2 << UInt64(min(length, longest)) }
   }
 
-  /// The bits of the broadcaster, or of a later broadcaster in its slot.
+  /// The bits of the broadcaster, or of a later broadcaster in its slot if the handle is stale.
   var extras: UInt64 { storage.pointee.extras.load(ordering: .relaxed) }
 
   var hasPrefixes: Bool { extras > Extras.transport }
@@ -93,7 +93,7 @@ extension Name {
   /// Whether this is the key of a prefix.
   var isPrefix: Bool { bytes.load(as: UInt8.self) == 0 }
 
-  /// - Parameter body: Receives the key of a prefix.
+  /// - Parameter body: Receives the prefix's key, which is a NUL and the prefix.
   static func withKey<Result>(
     ofPrefix bytes: UnsafeRawPointer, _ length: Int, _ body: (Name) -> Result
   ) -> Result {

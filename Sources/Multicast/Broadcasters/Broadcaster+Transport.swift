@@ -165,7 +165,7 @@ extension Broadcaster {
   }
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
-  /// multicasts of later names, report changes to their observers from now on. Otherwise, makes
+  /// multicasts of later names, report from now on when their observers change. Otherwise, makes
   /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
@@ -189,7 +189,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// If there is or has been a transport, makes a name's multicast report changes to its observers.
+  /// If there is or has been a transport, makes a multicast report when its observers change.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -225,7 +225,7 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes a notification after the observers in this process have been called.
+  /// Publishes a notification. The observers in this process have already been called.
   ///
   /// - Parameters:
   ///   - count: The result of notifying the observers in this process.

@@ -15,7 +15,7 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
-    /// The thread that is destroying the broadcaster, or none.
+    /// The thread that is destroying the broadcaster; none if no thread is.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of the transport, or none.
     let transport: Atomic<Handle>

@@ -272,7 +272,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // `isWatched` stays set in the details even after the watch has been removed.
+    // `isWatched` is never cleared, so the watch may have been removed since.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)

@@ -43,7 +43,7 @@ struct Visit: Call {
   var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// A type-erased call, so that the slow path is compiled only once.
+/// A call whose type has been erased, so that the slow path is compiled only once.
 struct AnyCall {
   struct Details {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
@@ -112,8 +112,8 @@ struct AnyCall {
     return enumeration.map { $0.pointee.function != nil } ?? true
       || registration.has(Registration.Flags.special)
   }
-  /// Whether the frame's payload is released after the last delegate. For an invocation with
-  /// options, it is released after the invocation.
+  /// Whether the frame's payload is released right after the last delegate. An invocation with
+  /// options releases it later, at its end.
   var ownsPayload: Bool { isSimple }
 
   /// Whether a delegate with details wants this call, given its event mask and its replay.

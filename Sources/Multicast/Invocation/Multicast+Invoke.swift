@@ -42,7 +42,7 @@ extension Multicast {
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
-  // Unusual cases are not inlined, so that the loop can use all registers.
+  // The unusual cases are not inlined, so that the loop can use all registers.
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {

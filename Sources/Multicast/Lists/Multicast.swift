@@ -50,7 +50,7 @@ struct Multicast {
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast was created without policies, but changes to its delegates are notified (see
+  /// The multicast was created without policies, but reports changes to its delegates (see
   /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }

@@ -4,7 +4,7 @@ import Synchronization
 /// A lock, represented by a word in static storage. A thread that finds the lock held spins briefly
 /// before it sleeps.
 ///
-/// Most locks are held for tens of nanoseconds. libc's mutex takes twice as long as this lock
+/// Most locks are held only for tens of nanoseconds. libc's mutex takes twice as long as this lock
 /// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds

@@ -242,7 +242,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork, the slot may be in use, as described above.
+      // In the child of a fork, the slot may be in use, as explained above.
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }

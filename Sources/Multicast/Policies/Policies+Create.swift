@@ -59,8 +59,8 @@ extension Multicast {
     }
   }
 
-  /// Starts notifications about changes to this multicast's delegates. Does nothing if they have
-  /// already been started or the multicast does not exist. The multicast must not have policies.
+  /// From now on, reports changes to this multicast's delegates. Does nothing if they have already
+  /// been started or the multicast does not exist. The multicast must not have policies.
   ///
   /// Concurrent invocations are not affected. Adds and removals read the bit under the stripe's
   /// lock. An add or removal that takes the lock later does not use the fast paths, which do not

@@ -134,8 +134,8 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call, if the caller knows that a call is waiting. Nil if the head is open or there
-  /// are gaps, which is rare between two runs.
+  /// The oldest call. The caller knows that a call is waiting. Nil if the head is open or there are
+  /// gaps, which is rare between two runs.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil

@@ -48,7 +48,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // The thread that destroyed the queue may have seen the hazard and may be sleeping.
+    // A thread that has destroyed the queue may have seen the hazard and gone to sleep.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }

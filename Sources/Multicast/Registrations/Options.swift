@@ -10,7 +10,7 @@ struct Options {
   var destination: Destination? = nil
   /// The multicast's release function, for a delegate without its own. Not called if the add fails.
   var sharedRelease: RegistrationDetails.Release? = nil
-  /// Whether the multicast must be notified when the delegate is removed.
+  /// Whether the removal of the delegate must be reported to the multicast.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false

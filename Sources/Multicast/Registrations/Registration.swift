@@ -33,7 +33,7 @@ struct Registration {
     static let once: UInt32 = 1 << 29
     /// The multicast's functions lock the context for each call.
     static let shared: UInt32 = 1 << 28
-    /// The registration is not plain, even when it is not paused.
+    /// The registration is not plain, even while it is not paused.
     static let special: UInt32 = 1 << 27
     /// The registration is retired, but may still be called (see
     /// `RegistrationChain.extractUncalledOfMany`).

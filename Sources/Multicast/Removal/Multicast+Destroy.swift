@@ -24,7 +24,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Destroys the multicast by performing all phases of the removals one after another.
+  /// Destroys the multicast, performing all phases of the removals one after another.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil

@@ -164,8 +164,8 @@ enum PendingRemovals {
 
   /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
   /// reclaim registrations do not exist in the child. Their removals are deferred until the calls
-  /// that the child's thread is in, if any, have returned. The same applies to registrations that
-  /// this thread itself was reclaiming when a caller's function forked (see
+  /// that the child's thread is in, if any, have returned. This includes registrations that this
+  /// thread itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

@@ -235,7 +235,7 @@ struct Removal {
     let process = Fork.generation
     // Do this before waiting, because a running delegate may be waiting for the cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
-    // If a removal must be notified, either its registration has details, or its multicast counts
+    // If a removal must be reported, either its registration has details, or its multicast counts
     // as having several invokers. So no such removal takes a fast path, and all of them reach this
     // code.
     if Policies.haveToKnow {

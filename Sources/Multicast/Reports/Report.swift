@@ -26,7 +26,7 @@ import Synchronization
 ///   for locks at all.
 ///
 /// The report holds no lock when it calls the writer, and never holds more than one lock at a time.
-/// Each line is correct for the moment at which its data was read.
+/// Each line describes the state at the moment when its data was read.
 struct Report {
   var text: Text
   /// The number of further locks for which the report may wait.
@@ -37,7 +37,7 @@ struct Report {
   /// Whether the report holds a lock that it has tried to take, and if not, why.
   enum Access { case locked, stale, refused }
 
-  /// Called after an attempt to take a lock has failed.
+  /// Called after an attempt to take a lock has failed. Pauses before the next attempt.
   ///
   /// - Parameter end: The time at which to stop waiting; 0 at first.
   /// - Returns: false if the lock must not be tried again.

@@ -54,7 +54,7 @@ struct Sleeper: ~Copyable, Linked {
     return sleeper
   }
 
-  /// Appends a thread to its list, or inserts it at the front if it has been woken spuriously.
+  /// Appends a thread to its list, or inserts the thread at the front if it was woken spuriously.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
     let last = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)

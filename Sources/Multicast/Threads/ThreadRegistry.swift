@@ -20,7 +20,7 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // If the thread is already ending, the library's destructor may not run again. This does harm
+    // If the thread is already ending, the library's destructor may not run again. This matters
     // only if the thread is also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()

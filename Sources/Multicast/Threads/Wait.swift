@@ -8,8 +8,8 @@ enum Wait {
   case calls(Token)
   /// Like `calls`, but for several registrations. The token belongs to the first of them.
   case callsOfSeveral(Token)
-  /// A wait for one thread. The pointer leads to the thread's identity, or to none if the thread is
-  /// unknown.
+  /// A wait for one thread. The pointer is the address of the thread's identity, which is none if
+  /// the thread is unknown.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may run
   /// it.

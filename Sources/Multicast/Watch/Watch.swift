@@ -183,8 +183,8 @@ struct Watch: Linked {
   /// Returns the watch that applies to a multicast: its own watch or else the watch of all
   /// multicasts. The caller holds the lock.
   ///
-  /// - Parameter target: The handle of the multicast. Its kind may have changed, because the
-  ///   multicast may be destroyed while its delegates are being called.
+  /// - Parameter target: The handle of the multicast. The handle's kind may have changed, because
+  ///   the multicast may be destroyed while its delegates are being called.
   static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     first(list(of: target))?.first { $0.pointee.target.changed(to: target.kind) == target }
       ?? first(list(of: .none))
