@@ -136,8 +136,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // End the handle before removing the table, so that a lookup that finds the table of a
-        // later broadcaster in the slot also finds that its handle is stale.
+        // End the handle before removing the table. A lookup that finds a later broadcaster's table
+        // in the slot then also finds that its handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))

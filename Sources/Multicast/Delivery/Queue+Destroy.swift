@@ -22,7 +22,7 @@ extension Queue {
     }
     places?.deallocate()
     reserve?.end()  //~ reserve_not_ended
-    // A thread in the wake function has the queue's handle as its hazard.
+    // A thread that is in the wake function has the queue's handle as its hazard.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)
     if hasEnded {

@@ -135,8 +135,8 @@ extension Multicast {
   }
 
   /// Whether this thread is inside an invocation or a visit of this multicast. The result is
-  /// correct even if the slot has been reused, because the frame protects the list that it names,
-  /// and the list contains its multicast's handle.
+  /// correct even if the slot has been reused: the frame protects the list that it names, and this
+  /// list contains its multicast's handle.
   func isInvoked(on thread: ThreadRecord) -> Bool {
     thread.isInside(target) { list in
       let address = InvocationList.Address(bitPattern: list)

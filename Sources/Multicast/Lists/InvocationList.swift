@@ -40,8 +40,8 @@ struct InvocationList {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
-    /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
-    /// that number is not known. If it is known, it is higher than `limit`.
+    /// In the current list, the number of live delegates at which a watch is notified next; 0 if
+    /// unknown. A known number is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }

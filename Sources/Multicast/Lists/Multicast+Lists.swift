@@ -136,8 +136,8 @@ extension Multicast {
   }
 
   /// Whether an invocation of the multicast in this slot names a list. Frames with another target
-  /// do not count. Such a frame may contain the same address, left over from a freed list, and its
-  /// invocation will not free this list.
+  /// do not count. Such a frame may still contain the same address, left over from a freed list,
+  /// but its invocation will not free this list.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

@@ -14,10 +14,10 @@ struct Multicast {
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
     /// The invoker word: the handle of the multicast plus a number and the bits below. The number
-    /// is 0 if no thread has invoked the multicast, the number of the thread record if only one
-    /// thread has, and `multipleInvokers` if several have. An invocation compares the word, and
-    /// takes the slow path unless the word is open or contains its own thread's number and no
-    /// special bits. The slot may still contain the word of its previous multicast.
+    /// is 0 if no thread has invoked the multicast, the thread record's number if only one thread
+    /// has, and `multipleInvokers` if several have. An invocation compares the word, and takes the
+    /// slow path unless the word is open or contains its own thread's number and no special bits.
+    /// The slot may still contain the word of its previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.

@@ -193,8 +193,8 @@ extension Lock {
   }
 }
 
-/// Checks that threads take locks in the lock order, and that they hold no lock during operations
-/// that can take arbitrarily long, namely the caller's functions and the heavy fence.
+/// Checks that threads take locks in the lock order, and that they hold no lock while they call the
+/// caller's functions or execute a heavy fence, which can take arbitrarily long.
 ///
 /// These checks also detect some unsupported uses of the library: by a signal handler or an
 /// allocator while the library holds a lock, and by the child of a `vfork`.

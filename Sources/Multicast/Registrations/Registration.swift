@@ -112,8 +112,8 @@ struct Registration {
   }
 
   /// Whether this registration is for a given delegate. If the registration is not live, the result
-  /// is meaningless. The loads are atomic because the slot may have moved to another stripe, where
-  /// a thread that holds that stripe's lock may be activating it.
+  /// is meaningless. The loads are atomic because the slot may have moved to another stripe, and a
+  /// thread that holds that stripe's lock may be activating it.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)

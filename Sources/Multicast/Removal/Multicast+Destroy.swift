@@ -86,8 +86,8 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle. The list is replaced later, so that an invocation that finds the list of a
-  /// later multicast in the slot also finds that the handle has changed.
+  /// Ends the handle. The list is replaced later. An invocation that finds a later multicast's list
+  /// in the slot then also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }

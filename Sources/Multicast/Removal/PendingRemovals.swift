@@ -98,8 +98,8 @@ enum PendingRemovals {
 
   /// The reason not to wait for running calls to a delegate. The caller holds the waits' lock.
   ///
-  /// - Returns: `pending` if this thread is in such a call, if waiting would close a cycle, or if
-  ///   the caller does not want to wait; `timeout` if time is up; nil if the thread may wait.
+  /// - Returns: nil if the thread may wait; `timeout` if time is up; `pending` if this thread is in
+  ///   such a call, if waiting would close a cycle, or if the caller does not want to wait.
   private static func reasonNotToWait(
     _ wait: Wait, _ timeout: Timeout, _ search: Waits.SearchNeeded
   ) -> Status? {

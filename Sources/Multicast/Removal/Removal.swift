@@ -39,7 +39,7 @@ struct Removal {
   private let multicast: Multicast?
 
   /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
-  /// all calls are made by runs of queues, whose hazards are visible without a fence.
+  /// only queues make the calls, because the hazards of their runs are visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.

@@ -12,8 +12,8 @@ import Synchronization
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
 ///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
 ///   pair with the releases that publish slabs, records and frames. A report executes no heavy
-///   fence. So it may miss a call that begins or ends while it is reading, but not a call that
-///   lasts longer.
+///   fence. So it may miss a call that begins or ends during the report, but never one that lasts
+///   longer.
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
 ///   details or a label cannot be freed while their stripe's lock is held, and a sleeping thread
 ///   cannot leave its list without the waits' lock. Unlike an invocation, a report does not publish

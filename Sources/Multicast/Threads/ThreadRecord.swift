@@ -224,9 +224,9 @@ struct ThreadRecord {
   /// The outermost frame in use that matches.
   ///
   /// Frames are read up to the first frame that is not in use. As long as a call is running, its
-  /// frame and all frames below it are in use. So a frame that a reader misses belongs to an
-  /// invocation that began after the reader's heavy fence, and that invocation sees the changes
-  /// that the reader made before the fence.
+  /// frame and all frames below it are in use. So a reader misses a frame only if its invocation
+  /// began after the reader's heavy fence, and that invocation sees the changes that the reader
+  /// made before the fence.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -266,8 +266,8 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Empties the frames of a thread that has ended inside a call, or that does not exist in this
-  /// process because it belonged to the parent of a fork.
+  /// Empties the frames of a thread that has ended inside a call, or of a thread of the parent that
+  /// does not exist in the child of a fork.
   ///
   /// - Parameters:
   ///   - release: Called under the waits' lock for each payload that a frame has retained. Without

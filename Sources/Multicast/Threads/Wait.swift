@@ -107,7 +107,7 @@ enum Wait {
   }
 
   /// Whether this is a wait for a queue whose consumer is not known. False for a wait for one
-  /// thread: if that thread has no record, it is outside all calls, so no other thread can prevent
+  /// thread. If that thread has no record, it is outside all calls, so no other thread can prevent
   /// it from starting or ending.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }

@@ -55,7 +55,7 @@ enum Waits {
   /// have ended, so other threads' searches ignore the wait and note this in the thread's record.
   /// The thread then searches before it sleeps again. If searches did not ignore the wait, they
   /// would find cycles that do not exist: thread A ends the wait of thread B, and then waits for a
-  /// call that B is in. B's wait is over, but is still in the graph, and leads back to A.
+  /// call that B is in. B's wait is over, but it is still in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
 
   /// Wakes the threads sleeping on a key, which then check their conditions again.

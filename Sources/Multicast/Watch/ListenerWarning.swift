@@ -12,7 +12,7 @@ struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// The label or function that many of the delegates have in common.
+  /// The label or function that many of the delegates share.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil
