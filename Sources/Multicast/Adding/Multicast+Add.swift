@@ -143,7 +143,7 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: nil if the caller's options are invalid. If so, not even `release` is used.
+  ///   - options: nil if the caller's are invalid. If so, no option is used, not even `release`.
   ///   - findTarget: Called once all other arguments are known to be valid, and again if the
   ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(

@@ -74,8 +74,8 @@ struct Name {
   }
 }
 
-/// A name in a table, stored as a length byte followed by the name's bytes. It exists as long as
-/// the broadcaster.
+/// A name in a table, stored as a length byte followed by the name's bytes. It exists for as long
+/// as the broadcaster does.
 struct KnownName {
   private static let bytesOffset = 1
 

@@ -6,7 +6,7 @@ extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
   /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
-  /// also executes no fence instruction if the kernel supports expedited membarrier and the
+  /// executes no fence instruction either if the kernel supports expedited membarrier and the
   /// multicast is not fenced.
   ///
   /// - Returns: the number of called delegates, or a negative status code.

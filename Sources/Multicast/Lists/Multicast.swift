@@ -32,13 +32,13 @@ struct Multicast {
   /// If these bits are set, any thread may invoke the multicast without further checks. The bits
   /// are computed from the other bits (see `completed`).
   ///
-  /// They are all the bits above the number and the special bits. So an open word is less than its
-  /// handle, by at most half a generation. Therefore one comparison recognizes an open word and
-  /// accepts it only for its own handle: the words of all other multicasts in this slot are farther
-  /// away from the handle, in either direction. This matters if a caller guesses a handle before
-  /// the slot is reused, because the handle may have become valid by the time it is compared. (The
-  /// word of a transport's multicast is also farther away from such a handle, because its kind has
-  /// a lower number.)
+  /// The `open` bits are all the bits above the number and the special bits. So an open word is
+  /// less than its handle, by at most half a generation. Therefore one comparison recognizes an
+  /// open word and accepts it only for its own handle: the words of all other multicasts in this
+  /// slot are farther away from the handle, in either direction. This matters if a caller guesses a
+  /// handle before the slot is reused, because the handle may have become valid by the time it is
+  /// compared. (The word of a transport's multicast is also farther away from such a handle,
+  /// because its kind has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
   /// invoker.

@@ -352,7 +352,7 @@ struct Removal {
   private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
-    // The thread that removed the delegates may not have executed its heavy fence yet. Also,
+    // The thread that removed the delegates may not have executed its heavy fence yet. In addition,
     // `waitLate` requires a fence that begins after this thread has been counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok
