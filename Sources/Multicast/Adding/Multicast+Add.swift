@@ -8,7 +8,7 @@ struct NewDelegates {
   let options: Options
   var tokens: UnsafeMutablePointer<multicast_token>?
 
-  /// The replay that this add begins, if any. A replay needs the tokens.
+  /// The replay that this add begins, if any. A replay needs `tokens`.
   var replay: Replay.Run? = nil
 
   /// A linked list of details, one block per delegate; nil if the options need no details.
@@ -17,7 +17,7 @@ struct NewDelegates {
   /// Whether a single add may add this many delegates. The limit is the number of slot indices.
   /// Checked before the library uses any other argument.
   ///
-  /// - Parameter count: A `size_t`, so a negative value means a number that is too large.
+  /// - Parameter count: A `size_t`, so a negative value is a number that is too large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -51,7 +51,7 @@ struct NewDelegates {
     return true
   }
 
-  /// Whether the same add contains an equal delegate later, which immediately replaces this one.
+  /// Whether this delegate is replaced immediately, by an equal delegate later in the same add.
   func isReplaced(_ index: UInt32) -> Bool {
     guard options.isUnique else { return false }
     for later in index &+ 1..<count {
@@ -124,7 +124,7 @@ extension Multicast {
     let stripe = self.stripe
     stripe.lockInline()
     defer { stripe.unlockInline() }
-    // Leave policies, notifications of changes, and race detectors to `add`.
+    // Policies, notifications of changes, and race detectors are handled by `add`.
     //~ observed_add_not_notified
     guard isCurrent, invokerNumber & (Self.withPolicies | Self.observed | Self.watched) == 0,
       try makeRoomAtOnce(), let list, list.canAppend(priority: 0),
@@ -143,9 +143,9 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: nil if they are invalid. In this case, no option is used, not even `release`.
-  ///   - findTarget: Called after everything else has been found valid, and again if the multicast
-  ///     that it returned was destroyed before the delegates could be added.
+  ///   - options: nil if the caller's are invalid. If so, no option is used, not even `release`.
+  ///   - findTarget: Called once all other arguments are known to be valid, and again if the
+  ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
     _ tokens: UnsafeMutablePointer<multicast_token>?,
@@ -234,7 +234,7 @@ extension Multicast {
       throw error
     }
     stripe.unlock()
-    // Calls to replaced delegates may still be running. This thread does not wait for them.
+    // Do not wait for calls to replaced delegates, which may still be running.
     _ = removal.complete(.none)
     Policies.notify(self)
     warning?.notify()
@@ -249,7 +249,7 @@ extension Multicast {
     for _ in 0..<new.count {
       registrations.push(try Registration.take(from: stripe, owner: handle.index))
     }
-    // The registration taken last is first in the chain, and is used for the first delegate.
+    // The registration taken last is first in the chain, so it is used for the first delegate.
     for registration in registrations {
       if let details = new.takeDetails() {
         details.pointee.multicast = handle

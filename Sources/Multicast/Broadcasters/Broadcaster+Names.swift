@@ -21,16 +21,16 @@ extension Broadcaster {
   @_optimize(speed)
   private func find(_ name: Name, on thread: ThreadRecord) throws(Status) -> Handle {
     thread.checkTop()
-    // Invocations and runs always leave one frame unused for a lookup. The lookup need not push the
-    // frame, because it calls no delegate.
+    // Invocations and runs always leave one frame unused for a lookup. The lookup does not have to
+    // push this frame, because it calls no delegate.
     let frame = thread.top
     frame.publish(target)
     // Pairs with the heavy fence in `destroy`: either `destroy` sees this frame and waits, or this
     // lookup does not find the table.
     Fence.light(asymmetric: Fence.isAsymmetric)
     let multicast = self.multicast(of: name)
-    // Check this after reading the table, because the table may belong to a later broadcaster in
-    // the slot.
+    // Check the handle after reading the table, which may belong to a later broadcaster in the
+    // slot.
     let isValid = isCurrent
     frame.withdraw()
     guard isValid else { throw .invalidHandle }
@@ -64,7 +64,7 @@ extension Broadcaster {
 
   /// Replaces a name's multicast after a caller has destroyed it.
   private func replace(_ old: Multicast, of name: Name) throws(Status) -> Handle {
-    // The lock order requires the stripe's lock before the names' lock.
+    // According to the lock order, the stripe's lock is taken before the names' lock.
     old.stripe.lock()
     defer { old.stripe.unlock() }
     return try withLock { () throws(Status) in
@@ -177,7 +177,7 @@ extension Broadcaster {
     }
   }
 
-  /// Like `notify`, but does not publish. For broadcasters without extras, `notify` contains the
+  /// Like `notify`, but does not publish. If the broadcaster has no extras, `notify` performs the
   /// same steps inline.
   ///
   /// - Returns: the number of observers that were called or queued, or a negative status code.

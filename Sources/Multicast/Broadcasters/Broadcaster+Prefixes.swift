@@ -5,16 +5,15 @@ import Synchronization
 /// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
-/// begins with a NUL. So a prefix has a multicast, as a name does, and the same code adds and
-/// removes observers, notifies transports, and destroys the broadcaster for both.
+/// begins with a NUL. So each prefix has a multicast, like each name, and the same code adds and
+/// removes the observers of both, notifies transports about both, and destroys both.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
-/// result, and invokes the multicasts found. Names and prefixes do not refer to each other. So
-/// creating a name never changes a prefix, creating a prefix never changes a name, and the two
-/// cannot race.
+/// result, and invokes the multicasts found. Names and prefixes do not refer to each other, so
+/// creating one never changes the other, and the two cannot race.
 extension Broadcaster {
-  /// The steps that a notification performs in addition to calling its name's observers. They are
-  /// bits of one word, which is 0 for most broadcasters, so most notifications need only one
+  /// The steps that a notification performs in addition to calling its name's observers. Each step
+  /// is one bit of a word. The word is 0 for most broadcasters, so most notifications need only one
   /// comparison.
   ///
   /// The bits for prefixes are never cleared, because the prefixes' multicasts continue to exist.
@@ -29,7 +28,7 @@ extension Broadcaster {
     static func prefix(ofLength length: Int) -> UInt64 { 2 << UInt64(min(length, longest)) }
   }
 
-  /// The bits of the broadcaster, or of a later broadcaster in its slot.
+  /// The bits of the broadcaster, or of a later broadcaster in its slot if the handle is stale.
   var extras: UInt64 { storage.pointee.extras.load(ordering: .relaxed) }
 
   var hasPrefixes: Bool { extras > Extras.transport }
@@ -42,7 +41,7 @@ extension Broadcaster {
   /// of the name itself have already been called.
   ///
   /// - Parameters:
-  ///   - count: The result so far.
+  ///   - count: The result of notifying the observers of the name itself.
   ///   - owned: Like the parameter of `Multicast.dispatch`.
   /// - Returns: the result of the notification.
   func deliverToPrefixes(
@@ -88,13 +87,13 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// One byte shorter than a name, because the key also contains a NUL.
+  /// The maximum length of a prefix: one byte less than for a name, because the key adds a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.
   var isPrefix: Bool { bytes.load(as: UInt8.self) == 0 }
 
-  /// - Parameter body: Receives the key of a prefix.
+  /// - Parameter body: Receives the prefix's key, which is a NUL and the prefix.
   static func withKey<Result>(
     ofPrefix bytes: UnsafeRawPointer, _ length: Int, _ body: (Name) -> Result
   ) -> Result {

@@ -4,9 +4,9 @@ import Synchronization
 
 /// A broadcaster's transport: the only delegate of a multicast whose handle no caller knows.
 ///
-/// So each call to a transport's function is a call to a delegate, and detaching the transport
-/// destroys its multicast. The rules for removals therefore apply to transports. The multicast's
-/// handle identifies the transport.
+/// Calling a transport's function means calling this delegate, and detaching the transport destroys
+/// the multicast, so the rules for removals also apply to transports. The multicast's handle
+/// identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
@@ -55,7 +55,7 @@ enum Transport {
     }
   }
 
-  /// Ends a transport, and waits for its calls in the same way as the removal of a delegate does.
+  /// Ends a transport, and waits for its calls like the removal of a delegate.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
@@ -124,7 +124,7 @@ enum Transport {
 
 extension Broadcaster {
   /// Acquire: pairs with the release in `exchangeTransport`. The caller then checks whether the
-  /// handle in the slot is still the same.
+  /// slot still contains the broadcaster's handle.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -139,7 +139,7 @@ extension Broadcaster {
 
   // MARK: - Attaching
 
-  /// Attaches a new transport or, without one, only detaches the current transport.
+  /// Attaches a new transport, or only detaches the current one if `given` is nil.
   static func attach(
     _ handle: Handle, _ given: UnsafePointer<multicast_transport>?
   ) throws(Status) -> Status {
@@ -165,7 +165,7 @@ extension Broadcaster {
   }
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
-  /// multicasts of later names, report changes to their observers from now on. If it is true, makes
+  /// multicasts of later names, report from now on when their observers change. Otherwise, makes
   /// these multicasts report their current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
@@ -189,7 +189,7 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// If there is or has been a transport, makes a name's multicast report changes to its observers.
+  /// If there is or has been a transport, makes a multicast report when its observers change.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -225,10 +225,10 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes a notification after the observers in this process have been called.
+  /// Publishes a notification. The observers in this process have already been called.
   ///
   /// - Parameters:
-  ///   - count: The result so far.
+  ///   - count: The result of notifying the observers in this process.
   ///   - owned: The payload retained by the call.
   /// - Returns: the result of the notification.
   func publish(

@@ -15,7 +15,7 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
-    /// The thread that is destroying the broadcaster, or none.
+    /// The thread that is destroying the broadcaster; none if no thread is.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of the transport, or none.
     let transport: Atomic<Handle>
@@ -57,8 +57,8 @@ struct Broadcaster {
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: with a stale handle, the result may be the queue of a later broadcaster in
-  /// the slot, but then no observer is registered.
+  /// Relaxed is enough: if the handle is stale, this may be the queue of a later broadcaster in the
+  /// slot, but in that case no observer is registered with it.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -120,7 +120,7 @@ extension Broadcaster {
     guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
     if isDefault(handle) { throw .state }
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
-      // There is no memory for a record, so this thread has no identity that others could wait for.
+      // Without memory for a record, this thread has no identity that others could wait for.
       return try broadcaster.destroy(by: .none, timeout)
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
@@ -136,8 +136,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // End the handle before removing the table, so that a lookup that finds the table of a
-        // later broadcaster in the slot also finds that its handle is stale.
+        // End the handle before removing the table. A lookup that finds a later broadcaster's table
+        // in the slot then also finds that its handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))
@@ -161,7 +161,7 @@ extension Broadcaster {
       names?.deallocate()
     }
     Waits.wake { storage.pointee.destroyer.store(.none, ordering: .relaxed) }
-    // If the fence has failed, a lookup may still be using the names.
+    // Keep the slot if the fence has failed, because a lookup may still be using the names.
     if isFenced { Self.pool.reclaim(handle.index) }
     return status
   }

@@ -74,8 +74,8 @@ struct Name {
   }
 }
 
-/// A name in a table, stored as a length byte followed by the name's bytes. It exists as long as
-/// the broadcaster.
+/// A name in a table, stored as a length byte followed by the name's bytes. It exists for as long
+/// as the broadcaster does.
 struct KnownName {
   private static let bytesOffset = 1
 
@@ -113,9 +113,9 @@ struct KnownName {
 ///
 /// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
 /// A table that becomes too full is replaced with a table twice the size. The old table is kept,
-/// because lookups may be using it. With very many names, cache misses dominate. A place therefore
-/// contains the multicast's handle, so that the processor can fetch the multicast and the name at
-/// the same time.
+/// because lookups may still be using it. With very many names, cache misses dominate. So that the
+/// processor can fetch the multicast and the name at the same time, a place contains the
+/// multicast's handle.
 struct NameTable {
   struct Header: ~Copyable {
     // Fields that lookups do not read come first, for the reason given in `SlotHeader`.
@@ -123,8 +123,8 @@ struct NameTable {
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
     var left: Int
-    /// The bitwise AND of a hash and this mask is a place's offset in bytes. Therefore the lowest
-    /// bits of the mask are zero.
+    /// A hash ANDed with this mask is the offset of a place in bytes. Therefore the lowest bits of
+    /// the mask are zero.
     var mask: UInt64
     /// The seed of the hashes, the same for all tables of a broadcaster. It is unpredictable, so
     /// that nobody can choose names that collide.
@@ -159,7 +159,7 @@ struct NameTable {
 
   var size: Int { Int(header.pointee.mask) / Place.stride + 1 }
 
-  /// The number of chunks that suffices even if all names have the maximum length.
+  /// The maximum number of chunks, needed if all names have the maximum length.
   private static func chunkLimit(_ size: Int) -> Int { size / 224 + 8 }
 
   private var places: UnsafeMutableRawPointer {
@@ -187,8 +187,8 @@ struct NameTable {
       + size * Place.stride
   }
 
-  /// - Parameter seed: The seed of the hashes if `other` is nil.
-  /// - Returns: a table with the names of the other table and room for more.
+  /// - Parameter seed: The seed of the hashes; ignored if `other` is not nil.
+  /// - Returns: a table that contains the names of `other`, if any, and has room for more.
   static func allocate(replacing other: NameTable?, seed: UInt64) throws(Status) -> NameTable {
     let size = other.map { $0.size * 2 } ?? smallestSize
     guard size <= largestSize else { throw .limit }
@@ -249,8 +249,8 @@ struct NameTable {
     }
   }
 
-  /// Different names usually have different tags, so a search reads few names. The low bits of the
-  /// hash select the place, so they are not part of the tag.
+  /// Different names usually have different tags, so a search reads few names. The tag does not
+  /// contain the low bits of the hash, which select the place.
   private static let tagMask: UInt64 = 0xFFFF_FFFF_0000_0000
 
   private func name(_ word: UInt64, _ place: Place) -> KnownName {

@@ -4,7 +4,7 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, waits for calls as well, but then fails.
+  /// If another thread is already destroying the queue, also waits for its calls, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -22,7 +22,7 @@ extension Queue {
     }
     places?.deallocate()
     reserve?.end()  //~ reserve_not_ended
-    // While the wake function runs, the hazard is the handle of the queue.
+    // A thread that is in the wake function has the queue's handle as its hazard.
     let woken = hasWake ? PendingRemovals.wait(for: handle, timeout) : .ok  //~ no_wait_for_wake
     let status = ended.combined(with: woken)
     if hasEnded {
@@ -49,7 +49,7 @@ extension Queue {
   }
 
   /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
-  /// the queue does not exist and no other thread is still destroying it.
+  /// the queue does not exist, unless another thread is still destroying it.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }

@@ -80,7 +80,7 @@ extension Queue {
     }
   }
 
-  /// Whether this thread has nothing to do except execute calls, which is the usual case.
+  /// Whether this run has nothing to do except execute calls, which is the usual case.
   @inline(__always)
   private func isUndisturbed(for thread: ThreadRecord) -> Bool {
     isCurrent && state.worker == .none && state.settings.wake == nil && state.descriptor < 0
@@ -97,7 +97,7 @@ extension Queue {
     return call
   }
 
-  /// Fast path: executes a single call, without the checks needed only for several calls.
+  /// Fast path: executes a single call, and skips the checks needed only for several calls.
   @inline(__always)
   private func run(
     _ next: WaitingCall.Address, _ call: WaitingCall.Address,
@@ -225,8 +225,8 @@ extension Queue {
   }
 
   /// Returns from a run that cannot begin. The program's event loop may have started the run
-  /// because of a wake-up, which is now lost, so the next call must notify the event loop again.
-  /// The caller holds the lock, and this function releases it.
+  /// because of a wake-up. That wake-up is now lost, so the next call must notify the event loop
+  /// again. The caller holds the lock, and this function releases it.
   @inline(never)
   private func refuse(_ status: Status) -> Int64 {
     defer { lock.unlock() }
@@ -272,7 +272,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // `isWatched` stays set in the details even after the watch has been removed.
+    // `isWatched` is never cleared, so the watch may have been removed since.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)
@@ -311,7 +311,7 @@ extension Queue {
     var released = ReleasedPayloads()
     lock.lock()
     // Take the payload out of the frame under the lock. Otherwise another thread could fork right
-    // after that, and no frame in the child would contain the reference.
+    // after the payload has been taken out, and no frame in the child would contain the reference.
     released.release(Payload.take(from: frame), isMade: isMade)
     frame.clearHazard()  //~ hazard_not_cleared
     if !isMade && isCurrent { state.statistics.cancelled &+= 1 }

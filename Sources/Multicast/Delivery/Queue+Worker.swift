@@ -3,8 +3,8 @@ import Synchronization
 
 /// The worker, a queue's own thread.
 extension Queue {
-  /// The argument of a new worker thread, in which the thread stores the outcome of its start. The
-  /// struct is on the stack of the thread that starts the worker.
+  /// The argument of a new worker thread, which also receives the outcome of the thread's start.
+  /// The struct is on the stack of the thread that starts the worker.
   private struct Start {
     let handle: Handle
     var number: UInt32
@@ -101,7 +101,7 @@ extension Queue {
     guard hasWorker(number) else { return }
     state.workerRecord = thread.storage
     state.workerThread.store(thread.identity, ordering: .relaxed)
-    // If another thread is running the queue, that thread is still expected to make room.
+    // A thread that is still running the queue remains the one that is expected to make room.
     if isFree(for: thread) {
       state.consumer.store(thread.identity, ordering: .relaxed)
     }

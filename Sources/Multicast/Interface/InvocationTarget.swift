@@ -50,8 +50,8 @@ enum InvocationTarget {
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
-      // The caller may have guessed the handle of a multicast that is created a moment later.
-      // Refuse such a handle before reading the policies.
+      // Refuse an invalid handle before reading the policies, because the caller may have guessed
+      // the handle of a multicast that is created a moment later.
       return try Multicast.find(handle)
     case .name(let name, let broadcaster):
       return try Broadcaster.find(broadcaster, name)

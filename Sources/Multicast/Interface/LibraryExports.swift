@@ -33,7 +33,7 @@ public func multicast_thread_prepare() -> multicast_status { ThreadRegistry.prep
 
 @_cdecl("multicast_trim") @implementation
 public func multicast_trim() -> Int64 {
-  // Treat the number as unsigned, because on a 32-bit processor it may exceed `Int.max`.
+  // Treat the number as unsigned, because it may exceed `Int.max` on a 32-bit processor.
   Int64(truncatingIfNeeded: UInt(bitPattern: Trim.run()))
 }
 

@@ -60,7 +60,7 @@ public func multicast_add(
   return addSlowly(target, delegate, options, out)
 }
 
-// Not inlined, so that the fast path saves fewer registers.
+// Not inlined, so that the fast path has to save fewer registers.
 @inline(never)
 private func addSlowly(
   _ target: multicast, _ delegate: multicast_delegate,

@@ -43,17 +43,17 @@ struct Visit: Call {
   var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// A type-erased call, so that the slow path is compiled only once.
+/// A call whose type has been erased, so that the slow path is compiled only once.
 struct AnyCall {
   struct Details {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
 
     var kind = Kind.invocation
-    /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
+    /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
     /// Set only for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// Visits a delegate, or undoes a visit. Set only for these calls, together with `context`.
+    /// The function that visits a delegate or undoes a visit. Set only for these two kinds.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -87,7 +87,7 @@ struct AnyCall {
     return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// The invocation. For a visit or an enumeration, it has event 0 and no payload.
+  /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
   var invocation: Invocation { pointer.pointee.invocation }
   var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
   var visit: Visit? {
@@ -96,14 +96,14 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked. If so, calls to delegates with a queue are queued.
+  /// Whether delegates are invoked, so that calls to delegates with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
   /// Whether the call skips paused delegates and removes delegates with `MULTICAST_ONCE`.
   var isInvocationOrVisit: Bool { pointer.pointee.kind.rawValue < Details.Kind.undo.rawValue }
 
-  /// Whether the call applies to a live registration. Undoing visits and enumerating also apply to
+  /// Whether the call applies to a live registration. An undo or an enumeration also applies to
   /// paused registrations. An enumeration without an enumerator applies only to delegates whose
   /// contexts may be dead, and removes those whose contexts are dead.
   @inline(__always)
@@ -112,8 +112,8 @@ struct AnyCall {
     return enumeration.map { $0.pointee.function != nil } ?? true
       || registration.has(Registration.Flags.special)
   }
-  /// Whether the frame's payload is released after the last delegate. For an invocation with
-  /// options, it is released after the invocation.
+  /// Whether the frame's payload is released right after the last delegate. An invocation with
+  /// options releases it later, at its end.
   var ownsPayload: Bool { isSimple }
 
   /// Whether a delegate with details wants this call, given its event mask and its replay.

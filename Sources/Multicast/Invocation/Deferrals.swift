@@ -26,7 +26,7 @@ extension KeptInvocation {
 
 /// The invocations of one multicast that a thread has deferred.
 ///
-/// They are linked to their thread's record, where the library finds them when the thread ends and
+/// They are linked to the thread's record, where the library finds them when the thread ends and
 /// after a fork. The thread changes them under the waits' lock, so a fork finds consistent lists.
 struct Deferrals {
   fileprivate struct Storage: Linked {
@@ -84,7 +84,7 @@ struct Deferrals {
   // MARK: - Making the invocations
 
   /// Makes all deferred invocations, including any that are deferred while this function runs. The
-  /// thread is outside all calls from the multicast.
+  /// thread must be outside all calls from the multicast.
   fileprivate func run(_ multicast: Multicast, on thread: ThreadRecord) {
     storage.pointee.isRunning = true
     while true {
@@ -135,8 +135,8 @@ extension Multicast {
   }
 
   /// Whether this thread is inside an invocation or a visit of this multicast. The result is
-  /// correct even if the slot has been reused, because the frame protects the list that it names,
-  /// and the list contains its multicast's handle.
+  /// correct even if the slot has been reused: the frame protects the list that it names, and this
+  /// list contains its multicast's handle.
   func isInvoked(on thread: ThreadRecord) -> Bool {
     thread.isInside(target) { list in
       let address = InvocationList.Address(bitPattern: list)

@@ -30,9 +30,8 @@ struct InvocationOptions {
     timeout = options.timeout_ns
   }
 
-  /// Whether the options are readable but contradictory, because they ask for bytes to be copied
-  /// but provide none. If there is a `copy` or `release` function, payload and size are only passed
-  /// on.
+  /// Whether the options are readable but contradictory: the size is not 0, but there are no bytes
+  /// to copy. With a `copy` or `release` function, payload and size are only passed on.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
   }
@@ -47,8 +46,8 @@ struct InvocationOptions {
   var deadline: Timeout { timeout == 0 ? .unlimited : .nanoseconds(timeout) }
 }
 
-/// One invocation with options. It may own its payload, wait for its queued calls, and report their
-/// outcome.
+/// One invocation with options. Such an invocation may own its payload, wait for its queued calls,
+/// and report their outcome.
 struct Dispatch {
   let options: InvocationOptions
   /// The number of the invocation if it is kept for replays; otherwise the highest possible number.
@@ -60,7 +59,7 @@ struct Dispatch {
 
   private(set) var queued: UInt64 = 0
   private(set) var refused: UInt64 = 0
-  /// Whether `copy` has failed. If so, it is not called again.
+  /// Whether `copy` has failed, in which case `copy` is not called again.
   fileprivate var hasNoCopy = false
 
   init(
@@ -151,7 +150,7 @@ extension Dispatch {
 
 extension Multicast {
   /// - Parameter owned: The payload that the invocation's frame retains. On return, the payload
-  ///   that the frame retained at the end. The caller releases it.
+  ///   that the frame retained last. The caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
@@ -161,7 +160,7 @@ extension Multicast {
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
     var dispatch = Dispatch(options, number: number, name: name)
-    // The timeout includes the duration of the calls on this thread.
+    // The calls on this thread count toward the timeout.
     let deadline = given ?? options.deadline
     // `copy` may already have failed for the observers of the name, which are called before the
     // observers of a prefix.

@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 /// An enumeration of registrations. `multicast_enumerate` passes each registration to a function.
-/// `multicast_prune` has no function and passes nothing.
+/// `multicast_prune` passes no registrations, because it has no function.
 struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
@@ -38,8 +38,8 @@ struct Enumeration {
 extension Multicast {
   /// Passes every registration to a function, and removes registrations whose contexts are dead.
   ///
-  /// - Returns: the number of passed registrations or, without a function, of removed
-  ///   registrations; or a negative status code.
+  /// - Returns: the number of registrations passed or, without a function, removed; or a negative
+  ///   status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count

@@ -6,7 +6,7 @@ extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
   /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
-  /// also executes no fence instruction if the kernel supports expedited membarrier and the
+  /// executes no fence instruction either if the kernel supports expedited membarrier and the
   /// multicast is not fenced.
   ///
   /// - Returns: the number of called delegates, or a negative status code.
@@ -42,7 +42,7 @@ extension Multicast {
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
-  // Unusual cases are not inlined, so that the loop can use all registers.
+  // The unusual cases are not inlined, so that the loop can use all registers.
 
   @inline(never)
   private func enterAndInvoke<C: Call>(_ call: C) -> Int64 {
@@ -199,7 +199,7 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// The special bits of the multicast, as an invocation has read them.
+  /// A copy of the multicast's special bits, read by an invocation.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 

@@ -26,8 +26,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Even outside all calls, this thread may have deferred invocations: a payload's release
-      // function runs between two of them, and may have started this invocation.
+      // Even outside all calls, this thread may have deferred invocations, because a payload's
+      // release function that runs between two of them may have started this invocation.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {

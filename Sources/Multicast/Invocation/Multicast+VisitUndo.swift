@@ -71,8 +71,8 @@ extension InvocationList {
         position &+= 1
       }
     }
-    // Undo the visits in reverse order. Skip delegates that have since been removed, but not paused
-    // delegates.
+    // Undo the visits in reverse order. Skip delegates that have since been removed, but include
+    // paused delegates.
     AnyCall.with(undo) { call in
       while !outcome.goesOn && position > 0 {
         position &-= 1

@@ -13,8 +13,8 @@ struct Walk {
   private let mode: Multicast.Mode
   /// The delegate protected by the hazard. Its slot must be checked once the hazard is cleared.
   private var last: InvocationList.Entry?
-  /// The multicast's functions for contexts, read when the first delegate needs them. All delegates
-  /// of a walk belong to the same multicast.
+  /// The functions that lock the multicast's contexts, read when the first delegate needs them. All
+  /// delegates of a walk belong to the same multicast.
   private var shared: ContextLock? = nil
 
   init(in frame: Frame, _ mode: Multicast.Mode, after last: InvocationList.Entry? = nil) {
@@ -177,7 +177,7 @@ struct Walk {
   }
 
   /// Called if the previous delegate has been removed. The hazard already names the next delegate,
-  /// which is not being called yet. Clears the hazard temporarily, so that no removal waits for it.
+  /// which is not being called yet. Clears the hazard for now, so that no removal waits for it.
   @inline(never)
   private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
     frame.clearHazard()

@@ -87,8 +87,8 @@ extension Multicast {
     }
   }
 
-  /// Returns the number with the `open` bits set or cleared. A word is open if its invocations need
-  /// nothing special, and if no writer relies on a single invoker: either several threads have
+  /// Returns the number with the `open` bits set or cleared. A word is open if invocations need no
+  /// special steps, and if no writer relies on a single invoker: either several threads have
   /// invoked the multicast, or the multicast is observed and has an invoker.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0

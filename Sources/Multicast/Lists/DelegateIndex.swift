@@ -5,7 +5,7 @@ import Synchronization
 /// A hash table of tokens, with open addressing, for finding a delegate's registrations in a large
 /// list.
 ///
-/// The index is built when searches without it have taken longer than building it would. Entries
+/// The index is built once searches without it have taken longer than building it takes. Entries
 /// are never deleted, so a search skips the tokens of removed registrations. Equal delegates are in
 /// the table in the order of their adds. The caller holds the stripe's lock. Invocations do not use
 /// the index.

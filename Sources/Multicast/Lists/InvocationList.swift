@@ -32,7 +32,7 @@ struct InvocationList {
     private var retirement: UInt64
     var next: Address?
 
-    /// Whether the frames of all invocations that may be reading this retired list are visible.
+    /// Whether every invocation that may be reading this retired list has a visible frame.
     ///
     /// A heavy fence that begins after the retirement makes these frames visible. No heavy fence is
     /// needed if this thread was the single invoker or if invocations execute full fences.
@@ -40,8 +40,8 @@ struct InvocationList {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
-    /// In the current list, the number of live delegates at which a watch is notified next, or 0 if
-    /// that number is not known. If it is known, it is higher than `limit`.
+    /// In the current list, the number of live delegates at which a watch is notified next; 0 if
+    /// unknown. A known number is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
     /// The number of that watch. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
@@ -90,8 +90,8 @@ struct InvocationList {
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
 
-  /// The address of the first entry, which follows the header. A list is identified by this
-  /// address, because invocations read mostly entries and little of the header.
+  /// The address of the first entry, directly after the header. This address identifies the list,
+  /// because invocations read mostly entries and little of the header.
   typealias Address = UnsafeMutablePointer<Entry>
 
   let address: Address
@@ -187,8 +187,8 @@ struct InvocationList {
     priority <= header.lastPriority  //~ priority_ignored
   }
 
-  /// Writes an entry after the last entry. It does not become part of the list until `publish` is
-  /// called.
+  /// Writes an entry after the last entry. The entry does not become part of the list until
+  /// `publish` is called.
   ///
   /// - Parameter ahead: The number of entries written since the last `publish`.
   func write(_ registration: Registration, _ token: Token, ahead: UInt32) {
@@ -207,7 +207,7 @@ struct InvocationList {
 
   /// The position of the first live entry at or after `start`.
   ///
-  /// - Parameter start: May be beyond the end, if it was a position in a longer list.
+  /// - Parameter start: May be a position in an earlier, longer list, and thus beyond the end.
   func firstLive(from start: UInt32) -> UInt32? {
     for position in min(start, count)..<count where entry(position).isLive { return position }
     return nil

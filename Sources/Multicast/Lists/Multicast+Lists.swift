@@ -111,7 +111,7 @@ extension Multicast {
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // If the slot's page has been returned to the system, the slot had no list. The handle then
+    // If the slot's page has been returned to the system, the slot has no list. The handle then
     // reads as zero and does not identify the stripe that guards the slot.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
@@ -136,8 +136,8 @@ extension Multicast {
   }
 
   /// Whether an invocation of the multicast in this slot names a list. Frames with another target
-  /// do not count. Such a frame may contain the same address, left over from a freed list, and its
-  /// invocation will not free this list.
+  /// do not count. Such a frame may still contain the same address, left over from a freed list,
+  /// but its invocation will not free this list.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

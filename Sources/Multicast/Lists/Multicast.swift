@@ -14,10 +14,10 @@ struct Multicast {
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
     /// The invoker word: the handle of the multicast plus a number and the bits below. The number
-    /// is 0 if no thread has invoked the multicast, the number of the thread record if only one
-    /// thread has, and `multipleInvokers` if several have. An invocation compares the word, and
-    /// takes the slow path unless the word is open or contains its own thread's number and no
-    /// special bits. The slot may still contain the word of its previous multicast.
+    /// is 0 if no thread has invoked the multicast, the thread record's number if only one thread
+    /// has, and `multipleInvokers` if several have. An invocation compares the word, and takes the
+    /// slow path unless the word is open or contains its own thread's number and no special bits.
+    /// The slot may still contain the word of its previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.
@@ -32,13 +32,13 @@ struct Multicast {
   /// If these bits are set, any thread may invoke the multicast without further checks. The bits
   /// are computed from the other bits (see `completed`).
   ///
-  /// They are all the bits above the number and the special bits. So an open word is less than its
-  /// handle, by at most half a generation. Therefore one comparison recognizes an open word and
-  /// accepts it only for its own handle: the words of all other multicasts in this slot are farther
-  /// away from the handle, in either direction. This matters if a caller guesses a handle before
-  /// the slot is reused, because the handle may have become valid by the time it is compared. (The
-  /// word of a transport's multicast is also farther away from such a handle, because its kind has
-  /// a lower number.)
+  /// The `open` bits are all the bits above the number and the special bits. So an open word is
+  /// less than its handle, by at most half a generation. Therefore one comparison recognizes an
+  /// open word and accepts it only for its own handle: the words of all other multicasts in this
+  /// slot are farther away from the handle, in either direction. This matters if a caller guesses a
+  /// handle before the slot is reused, because the handle may have become valid by the time it is
+  /// compared. (The word of a transport's multicast is also farther away from such a handle,
+  /// because its kind has a lower number.)
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
   /// invoker.
@@ -50,7 +50,7 @@ struct Multicast {
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
-  /// The multicast was created without policies, but changes to its delegates are notified (see
+  /// The multicast was created without policies, but reports changes to its delegates (see
   /// `observe`).
   static var observed: UInt64 { Handle.oneGeneration / 32 }
   static var special: UInt64 { fenced | watched | withPolicies | observed }
@@ -125,12 +125,12 @@ struct Multicast {
 
   // MARK: - Invokers, under the stripe's lock
 
-  /// Whether no other thread has invoked this multicast since its creation.
+  /// Whether no thread except this one has invoked the multicast since its creation.
   ///
   /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
   /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
-  /// observed multicast is open as soon as it has an invoker. The result for such a multicast is
-  /// false, so that its changes do not take the fast paths, which do not notify.
+  /// observed multicast is open as soon as it has an invoker. For such a multicast, the result is
+  /// false, because the fast paths for changes do not notify.
   ///
   /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
@@ -245,10 +245,10 @@ extension Multicast {
 /// does not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
-  /// Set permanently if even an invocation without delegates has an effect.
+  /// The flag stays set if an invocation has an effect even without delegates.
   private static var always: UInt32 { 2 }
 
-  /// Clears the flag, because the slot's previous multicast or the pool has left a value in it.
+  /// Clears the flag, which may contain a value left by the previous multicast or by the pool.
   ///
   /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
   /// multicast's flag in the slot, it also finds that the thread has taken the slot.
@@ -280,7 +280,7 @@ extension Multicast {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The flag for invalid handles. It is always 0.
+  /// The flag returned for invalid handles. It is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }

@@ -5,7 +5,7 @@ import MulticastShims
 ///
 /// Every block is deallocated with the size and alignment that were used to allocate it.
 enum Allocator {
-  /// All zero if the library uses libc's allocator. Written once, under the slab lock, before the
+  /// All zeros if the library uses libc's allocator. Written once, under the slab lock, before the
   /// first allocation. Code that reads this variable already has an allocated object, so the read
   /// comes after the write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
@@ -20,8 +20,8 @@ enum Allocator {
   /// function of libc.
   static let usualAlignment = 16
 
-  /// Throws if a block of `count` elements would take more bytes than an `Int` can express. On a
-  /// 64-bit processor, no queue is that large.
+  /// Throws if `count` elements would take more bytes than an `Int` can express. Checks nothing on
+  /// a 64-bit processor, because no caller can reach that limit.
   static func checkSize(count: UInt64, stride: Int) throws(Status) {
     #if _pointerBitWidth(_32)
       if count &* UInt64(truncatingIfNeeded: stride) > UInt64(Int.max - 4096) { throw .outOfMemory }

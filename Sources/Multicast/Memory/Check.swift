@@ -2,10 +2,10 @@ import MulticastShims
 import Synchronization
 
 /// Verifies invariants of the library. If an invariant is violated, the library prints a line that
-/// names the invariant, and aborts the process. The checks exist only in builds with
+/// states the invariant, and aborts the process. The checks exist only in builds with
 /// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The source location of the call to the check, just after a change.
+  /// The place in the source that called the check after a change.
   let file: StaticString
   let line: UInt
 

@@ -40,7 +40,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   static let indexBits: UInt64 = 26
   private static let kindBits: UInt64 = 4
   private static let lowBits = indexBits + kindBits
-  // Computed, because the compiler would initialize constants at run time on 32-bit processors.
+  // Computed, because on 32-bit processors the compiler would initialize a constant at run time.
   private static var indexMask: UInt64 { (1 << indexBits) - 1 }
   private static var generationMask: UInt64 { ~((1 << lowBits) - 1) }
   /// The difference between the handles of two successive objects in a slot.
@@ -91,7 +91,7 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   ///
   /// - Parameter id: The word in the handle's slot; 0 if the page has been returned to the system.
   /// - Returns: `state` if the object has not ended; `ok` if it has; `invalidHandle` if this handle
-  ///   was never given to a caller.
+  ///   has never been handed out.
   func end(foundAs id: Handle) -> Status {
     if self == id { return .state }
     return generation > id.generation && id.generation != 0 ? .invalidHandle : .ok

@@ -4,7 +4,7 @@ import Synchronization
 /// A lock, represented by a word in static storage. A thread that finds the lock held spins briefly
 /// before it sleeps.
 ///
-/// Most locks are held for tens of nanoseconds. libc's mutex takes twice as long as this lock
+/// Most locks are held only for tens of nanoseconds. libc's mutex takes twice as long as this lock
 /// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
@@ -96,8 +96,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Double the pause each time. The lock's holder can then take it several times in a row, while
-    // the data is still in its processor's cache.
+    // Double the pause each time, so that the thread that holds the lock can take it several times
+    // in a row while the data is still in its processor's cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -121,7 +121,7 @@ struct Lock {
     lock()
   }
 
-  /// Wakes all threads sleeping on a word.
+  /// Wakes all threads that are sleeping on a word.
   static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
     event.pointee.wrappingAdd(1, ordering: .relaxed)
     shims_futex_wake(address(event), .max)
@@ -145,7 +145,7 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
+  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
   /// holds them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
@@ -193,8 +193,8 @@ extension Lock {
   }
 }
 
-/// Checks that threads take locks in the lock order, and that they hold no lock during operations
-/// that can take arbitrarily long, namely the caller's functions and the heavy fence.
+/// Checks that threads take locks in the lock order, and that they hold no lock while they call the
+/// caller's functions or execute a heavy fence, which can take arbitrarily long.
 ///
 /// These checks also detect some unsupported uses of the library: by a signal handler or an
 /// allocator while the library holds a lock, and by the child of a `vfork`.

@@ -190,7 +190,7 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called after `count`, for each vacant slot or once for several vacant slots of a slab. Frees
+  /// Called after `count`: for each vacant slot, or once for several vacant slots of a slab. Frees
   /// the slab if all its slots have been counted.
   ///
   /// - Returns: whether the slab is free.
@@ -200,8 +200,8 @@ extension SlabDirectory {
     if slab.pointee.vacant == slotCount(ofSlab: number) {
       free(number)
     } else if slab.pointee.vacant != Self.resident {
-      // Reset the count, so that the calls for the slab's other slots find that the slab is not
-      // free, and so that the next count starts at 0.
+      // Reset the count. The calls for the slab's other slots then find that the slab is not free,
+      // and the next count starts at 0.
       slab.pointee.vacant = 0
       return false
     }

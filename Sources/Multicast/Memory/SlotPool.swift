@@ -98,8 +98,8 @@ struct SlotPool {
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that has ever been taken, and perhaps some other vacant slots. Called only
-  /// in the child of a fork, and only for pools that do not share their directory.
+  /// Visits every slot that has ever been taken, and perhaps some that have not. Called only in the
+  /// child of a fork, for pools that do not share their directory.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -197,11 +197,11 @@ extension SlotPool {
   }
 }
 
-/// Vacant slots that a thread keeps for the next objects it creates, so that it can create them
-/// without a lock. The slots are linked like the vacant slots of a pool.
+/// Vacant slots that a thread keeps so that it can create its next objects without a lock. The
+/// slots are linked like the vacant slots of a pool.
 ///
-/// Only the thread that keeps the slots uses them. `take` holds no lock, so another thread may fork
-/// while `take` is running. In the child, one of the slots may be in use or lost.
+/// Only the thread that keeps the slots uses them. `take` needs no lock, so another thread may fork
+/// while it is running. In the child, one of the slots may then be in use or lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -242,7 +242,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork, the slot may be in use, as described above.
+      // In the child of a fork, the slot may be in use, as explained above.
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }

@@ -59,8 +59,8 @@ extension Multicast {
     }
   }
 
-  /// Starts notifications about changes to this multicast's delegates. Does nothing if they have
-  /// already been started or the multicast does not exist. The multicast must not have policies.
+  /// From now on, reports changes to this multicast's delegates. Does nothing if they have already
+  /// been started or the multicast does not exist. The multicast must not have policies.
   ///
   /// Concurrent invocations are not affected. Adds and removals read the bit under the stripe's
   /// lock. An add or removal that takes the lock later does not use the fast paths, which do not
@@ -120,7 +120,7 @@ extension Policies {
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
-  /// Ends the use of these policies. Their multicast has ended or was never created.
+  /// Ends the use of these policies, whose multicast has ended or was never created.
   func giveBack() {
     var payloads = ReleasedPayloads()
     storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped

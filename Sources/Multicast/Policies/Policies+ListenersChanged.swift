@@ -113,7 +113,7 @@ extension Policies {
     return transport.pointee.load(ordering: .acquiring)  // order: default
   }
 
-  /// Called when the multicast has ended. The caller holds its stripe's lock.
+  /// Called when the multicast has ended. The caller holds the stripe's lock.
   ///
   /// - Parameter isKept: Whether the policies are kept for the next multicast in the slot.
   /// - Returns: whether the caller has to call `end`. If not, the thread that is already notifying
@@ -132,8 +132,8 @@ extension Policies {
 
   /// Called after a change to the delegates. No lock is held.
   static func notify(_ multicast: Multicast) {
-    // If these rules belong to a later multicast in the slot, this multicast has ended, so `end`
-    // sends the notification.
+    // The rules may belong to a later multicast in the slot. If so, this multicast has ended, and
+    // `end` sends the notification.
     guard
       multicast.isObserved
         || multicast.hasPolicies && Policies(of: multicast).currentRules.notifiesListenersChanged

@@ -32,7 +32,7 @@ struct Policies {
 
   private static let hasStarted = Atomic<Bool>(false)
 
-  /// Whether there has ever been a multicast whose removals must be notified or may end a replay.
+  /// Whether there has ever been a multicast whose removals must be reported or may end a replay.
   ///
   /// Relaxed is enough. A thread that added a delegate to such a multicast knew the multicast's
   /// handle, and took its stripe's lock. A thread that removes the delegate takes the same lock
@@ -95,7 +95,7 @@ struct Policies {
     var isVisitOnly: Bool { word & Self.visitOnly != 0 }
     var notifiesListenersChanged: Bool { word & Self.listenersChanged != 0 }
     var hasReplay: Bool { word & Self.replay != 0 }
-    /// Whether an invocation may reach delegates that are added later.
+    /// Whether invocations are kept, so that they may reach delegates that are added later.
     var keepInvocations: Bool { hasReplay || reentry == .postpone || reentry == .latest }
   }
 }
@@ -127,8 +127,8 @@ extension Multicast {
       && number & Self.withPolicies != 0
   }
 
-  /// Whether changes to the delegates are notified although the multicast was created without
-  /// policies. The bit changes under the stripe's lock. It stays set if the slot is kept for the
+  /// Whether changes to the delegates are reported although the multicast was created without
+  /// policies. The bit changes under the stripe's lock, and stays set if the slot is kept for the
   /// next multicast with the same name (see `renew`).
   var isObserved: Bool {
     get { invokerNumber & Self.observed != 0 }

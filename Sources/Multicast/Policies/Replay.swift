@@ -181,16 +181,16 @@ extension Replay {
       (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
-    /// Waits until the thread has ended this or another replay, or until the replay's delegates may
-    /// have been removed.
+    /// Waits until the thread has ended this replay or another, or until this replay's delegates
+    /// may have been removed.
     ///
     /// A removal retires the registrations, and then wakes sleeping threads under the waits' lock.
     /// So this thread either finds the registrations retired or is woken.
     ///
     /// - Parameters:
     ///   - thread: The thread of the replay. The replay may be over by now.
-    ///   - number: The number of the replay. Its memory may already belong to another replay, whose
-    ///     tokens are being written.
+    ///   - number: The number of the replay. If the replay is over, its memory may belong to
+    ///     another replay whose tokens are being written.
     /// - Returns: false if `thread` is this thread or is waiting for this thread.
     func waitForEnd(on thread: ThreadRecord, _ number: UInt64) -> Bool {
       let wait = Self.wait(for: thread)

@@ -20,7 +20,7 @@ enum Process {
       } didLeave: {
         didLeave($0)
       }
-      // The thread is now outside all calls, so its further invocations are not deferred.
+      // The thread is now outside all calls, so it no longer defers invocations.
       Lock.waits.lock()
       Deferrals.dropAll(of: record, &payloads)  //~ deferred_of_thread_kept
       Lock.waits.unlock()
@@ -42,7 +42,7 @@ enum Process {
     payloads.release(payload, isMade: isMade)
   }
 
-  /// Performs the last steps of an invocation that will never return.
+  /// Performs the last steps of an invocation whose thread has ended inside a call.
   private static func didLeave(_ target: Target) {
     if target.isInvocation { Multicast(target).reclaim() }
   }

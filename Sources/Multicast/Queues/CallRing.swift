@@ -9,17 +9,17 @@ import Synchronization
 /// calls. A cancelled call leaves a gap, which is a place without a call.
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
-/// lock (see `RingHead`). That thread works on copies of the calls and does not read the ring.
+/// lock (see `RingHead`). That thread works on copies of the calls, so it does not read the ring.
 /// Every other operation that takes out or changes a call first closes the head.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The first position used by the slot's current queue.
+  /// The position at which the slot's current queue began.
   private var begin: UInt64
   /// The number of gaps between the head and the tail.
   private(set) var gaps: UInt64
-  /// An earlier position of the head. Reading the head itself would take its cache line away from
-  /// the thread that is running the queue.
+  /// An earlier position of the head. It is used instead of the head, because reading the head
+  /// would take its cache line away from the thread that is running the queue.
   private(set) var knownHead: UInt64
   // The padding before and after the head puts it into a separate cache line.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
@@ -118,8 +118,8 @@ struct CallRing: ~Copyable {
 
   // MARK: - Taking out calls
 
-  /// Closes the head. Afterwards the head does not move while the lock is held, and there is no gap
-  /// at the head.
+  /// Closes the head. Afterwards, there is no gap at the head, and the head does not move while the
+  /// lock is held.
   @inline(never) mutating func close() {
     head.close()
     skipGaps()
@@ -134,8 +134,8 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call, if the caller knows that a call is waiting. Nil if the head is open or there
-  /// are gaps, which is rare between two runs.
+  /// The oldest call. The caller knows that a call is waiting. Nil if the head is open or there are
+  /// gaps, which is rare between two runs.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
@@ -160,7 +160,7 @@ struct CallRing: ~Copyable {
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.
-  ///   - keepsLast: Whether to copy the newest call only if it is also the oldest.
+  ///   - keepsLast: Whether to leave out the newest call unless it is also the oldest.
   /// - Returns: the end of the copies, and the position after the first call; nil if the ring is
   ///   empty.
   @inline(__always)
@@ -281,7 +281,7 @@ struct RingHead: ~Copyable {
 
   private static let open: UInt64 = 1
 
-  /// The position. If the head is open, the position may already have changed.
+  /// The position. If the head is open, the result may already be out of date.
   // order: position
   var position: UInt64 { get { word.load(ordering: .acquiring) >> 1 } }
 
@@ -357,7 +357,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// The number of a delegate's calls that can be reached from its newest call through the links.
+    /// The number of a delegate's calls that can be reached by following the links from its newest.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {
@@ -401,8 +401,8 @@ struct RingHead: ~Copyable {
       check.that(references >= calls, "a call retains its payload", references, calls)
     }
 
-    /// The number of calls with this payload among the next 16 calls. The calls of one invocation
-    /// are usually close together in the ring.
+    /// The number of calls that share this payload, among the next 16 calls in the ring. The calls
+    /// of one invocation are usually close together in the ring.
     private func countCalls(with payload: Payload, from first: UInt64) -> UInt64 {
       var (calls, position) = (UInt64(0), first)
       while position != tail && position &- first < 16 {

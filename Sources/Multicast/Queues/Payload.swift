@@ -3,15 +3,15 @@ import Synchronization
 
 /// A reference-counted payload or receipt, shared by the queued calls of an invocation.
 ///
-/// A receipt refers to the payload, and also detects when all calls that share it are over (see
-/// `Receipt`).
+/// A receipt refers to the payload, and also detects when all calls that share the receipt are over
+/// (see `Receipt`).
 struct Payload {
   typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
 
   enum Kind: UInt8 {
     /// A copy of the caller's bytes, which follows the header.
     case copied
-    /// The caller's own bytes, which have a release function or are only passed on.
+    /// The caller's own bytes, to be released by a function of the caller or only passed on.
     case owned
     case receipt
     /// A payload together with the notified name (see `init(_:named:)`).
@@ -54,7 +54,7 @@ struct Payload {
 
   /// Copies the caller's bytes. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
-    // The size is a `size_t`, so a negative value means a number that is too large.
+    // The size is a `size_t`, so a negative value is a number that is too large.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
@@ -216,7 +216,7 @@ extension Payload {
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // In a block that has been freed and reused, this is probably a large or negative number.
+      // If the block has been freed and reused, the result is probably large or negative.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", references)
     #endif
@@ -227,8 +227,8 @@ extension Payload {
   #endif
 }
 
-/// Payloads released under a lock. Later, when no lock is held, `cleanUp` frees memory, runs
-/// release functions, and wakes threads waiting for calls.
+/// Collects payloads released under a lock. Later, when no lock is held, `cleanUp` frees memory,
+/// runs release functions, and wakes threads waiting for calls.
 struct ReleasedPayloads {
   /// A chain of payloads whose reference counts are 0.
   private var first: UnsafeMutablePointer<Payload.Header>? = nil
@@ -301,7 +301,7 @@ struct ReleasedPayloads {
 ///
 /// A payload may outlive the queue, because a call with it may be running or waiting in another
 /// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It uses
-/// the lock of the queue's slot, even after the slot has been reused. A fork holds that lock, too.
+/// the lock of the queue's slot, even after the slot has been reused. A fork also takes that lock.
 struct PayloadReserve {
   /// The header at the start of the allocation.
   struct Header: ~Copyable {
@@ -341,7 +341,7 @@ struct PayloadReserve {
     try Allocator.checkSize(count: UInt64(truncatingIfNeeded: count), stride: stride)
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
-    // Write to all pages, so that the system supplies them now instead of on first use.
+    // Write to all pages, so that the system supplies their memory now, not on first use.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(

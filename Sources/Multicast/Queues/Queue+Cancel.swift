@@ -15,8 +15,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Wake the threads waiting for room. Either there is room now, or the call that a thread is
-    // waiting to queue may be for the removed delegate.
+    // Wake the threads waiting for room. Either there is room now, or a thread may be waiting to
+    // queue a call to the removed delegate.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

@@ -10,7 +10,7 @@ extension Queue {
     /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// Notifies an event loop of the program when calls are waiting.
+    /// The function that notifies an event loop of the program when calls are waiting.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -26,7 +26,7 @@ extension Queue {
       guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      // The sizes are of type `size_t`, so a negative value means a number that is too large.
+      // The sizes are of type `size_t`, so a negative value is a number that is too large.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,

@@ -8,7 +8,7 @@ extension Queue {
     case queued, refused
     /// The delegate has been removed, or is called only once and already has a waiting call.
     case leftOut
-    /// Only `tryAppend` returns these: the call has no recipient, or there is no room yet.
+    /// Returned only by `tryAppend`: the call has no recipient, or there is no room yet.
     case notRecipient, full
   }
 
@@ -84,7 +84,7 @@ extension Queue {
       let hasSleepers = attempt == .queued && state.isArrivalAwaited
       if hasSleepers { state.isArrivalAwaited = false }
       let wake = attempt == .queued ? beginWake(frame) : nil
-      // This thread was woken because there was room, but it may not have used that room. If there
+      // This thread was woken because there was room. It may not have used that room, so if there
       // is still room, wake another waiting thread.
       let leavesRoom = hasWaited && isCurrent && state.isRoomAwaited && hasRoom
       updateFastPathEnd()
@@ -170,7 +170,7 @@ extension Queue {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
 
-  /// Whether to keep the delegate's waiting call and leave out the newer call.
+  /// Whether to keep the delegate's waiting call instead of the new call.
   private func keepsFirst(_ details: RegistrationDetails.Address) -> Bool {
     details.pointee.flags & (MULTICAST_ONCE | MULTICAST_LATEST) == MULTICAST_ONCE
   }

@@ -17,7 +17,7 @@ extension Queue {
   /// called since the queue last ran. More wake-ups would accumulate in event loops that do not
   /// merge them. The caller holds the lock.
   ///
-  /// - Parameter frame: A frame whose hazard is not in use.
+  /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
     let settings = state.settings  // copied here: the slot may be reused later
     guard state.needsWake && state.ring.count > 0, let function = settings.wake else { return nil }
@@ -48,7 +48,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // The thread that destroyed the queue may have seen the hazard and may be sleeping.
+    // A thread that has destroyed the queue may have seen the hazard and gone to sleep.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }

@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A queue's slot, and the basic parts of the queue's operations.
+/// A queue's slot, and the basic operations on it.
 ///
 /// The queue's lock guards everything except the handle and the head of the ring. After a thread
 /// has slept, blocked or made a call, it checks the handle again before it uses any other field,
@@ -12,7 +12,7 @@ struct Queue {
     var header: SlotHeader
     /// The lifetime of the registrations that deliver to this queue; none while the slot is vacant.
     var recipients: Handle
-    /// The previous value of `recipients` while a thread is destroying the queue; otherwise none.
+    /// While a thread is destroying the queue, the previous value of `recipients`; otherwise none.
     var endingRecipients: Handle
 
     var settings: Settings
@@ -38,8 +38,8 @@ struct Queue {
     /// Whether the program's event loop has to be notified of the next call, because there is a
     /// wake function and the queue has run since the last call to that function.
     var needsWake: Bool
-    /// Incremented for each worker, so that a stop waits for the current worker and not for the
-    /// next one.
+    /// Incremented for each worker, so that a thread stopping a worker waits for that worker and
+    /// not for the next one.
     var workerNumber: UInt32
     /// The worker's record; nil before the worker has begun. The worker may have ended since.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?

@@ -24,7 +24,7 @@ struct WaitingCall {
 
   /// Whether a payload is small enough to be stored in a call.
   ///
-  /// - Parameter size: A `size_t`, so a negative value means a number that is too large.
+  /// - Parameter size: A `size_t`, so a negative value is a number that is too large.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload, either as a copy in the call or as a reference to the shared payload.
@@ -58,7 +58,7 @@ struct WaitingCall {
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
   }
 
-  /// The arguments for the delegate. If the payload is small, they contain a pointer into the call.
+  /// The arguments for the delegate. For a small payload, they contain a pointer into the call.
   static func invocation(of call: WaitingCall.Address) -> Invocation {
     if let shared = call.pointee.sharedPayload {
       return Invocation(event: call.pointee.event, payload: shared.bytes, size: shared.size)
@@ -132,7 +132,7 @@ struct Receipt {
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// A thread's wait until these calls are over.
+  /// Describes a thread's wait until these calls are over.
   var wait: Wait {
     .run(
       Wait.QueuedCalls(

@@ -88,8 +88,8 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether only the ending thread is still counted in `unfinished`. Acquire: pairs with the
-  /// release in `removeUnfinished`.
+  /// Whether `unfinished` counts nothing but the thread that is ending the lifetime. Acquire: pairs
+  /// with the release in `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -180,7 +180,7 @@ extension Lifetime {
     }
   }
 
-  /// Removes a registration from the live members when the registration is retired.
+  /// Called when a registration is retired. Removes it from the live members of its lifetimes.
   @_optimize(speed)
   static func retire(_ registration: Registration) {
     _ = leave(registration, as: .owned)
@@ -200,15 +200,15 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when all calls to a removed member have returned, and so has its release function, if
-  /// any. No lock is held.
+  /// Called when all calls to a removed member and its release function, if any, have returned. No
+  /// lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }
 }
 
 extension Lifetime {
-  /// - Parameter role: `recipient` for a lifetime that the library itself uses.
+  /// - Parameter role: `recipient` for the lifetime of a queue's registrations.
   /// - Returns: the handle of a new lifetime without members.
   static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
     try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in

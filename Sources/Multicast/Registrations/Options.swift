@@ -3,18 +3,18 @@ import MulticastShims
 
 /// The options of an add: a caller's `multicast_add_options`, already checked.
 struct Options {
-  /// The caller's options, or all zero if the caller passed none. An empty label is replaced with
+  /// The caller's options, or all zeros if the caller passed none. An empty label is replaced with
   /// nil.
   var given = multicast_add_options()
-  /// The queue for calls to the delegate. Set if `queue` is the handle of an existing queue.
+  /// The queue for calls to the delegate; nil unless the caller passed an existing queue's handle.
   var destination: Destination? = nil
   /// The multicast's release function, for a delegate without its own. Not called if the add fails.
   var sharedRelease: RegistrationDetails.Release? = nil
-  /// Whether the multicast must be notified when the delegate is removed.
+  /// Whether the removal of the delegate must be reported to the multicast.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the multicast's functions lock the context.
+  /// Whether the context is locked by the multicast's functions.
   var sharesLock = false
 
   /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may

@@ -29,7 +29,7 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// Extracts all registrations whose delegates no thread is calling.
+  /// Extracts all registrations whose delegates are not being called by any thread.
   ///
   /// - Parameter token: The token of the only registration to consider, or none for all.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
@@ -52,8 +52,8 @@ extension RegistrationChain {
   /// In the child of a fork, returns all registrations that have been removed but not yet
   /// reclaimed. The chains of the parent's threads are lost with their stacks, but each
   /// registration is still in its slot until it is reclaimed. Slots change only under their
-  /// stripes' locks, which the fork held. So if a registration is not found here, its release
-  /// function had already started or was about to.
+  /// stripes' locks, which the fork held. So if a registration is not found, its release function
+  /// had started or was about to start.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {
@@ -68,7 +68,7 @@ extension RegistrationChain {
   consuming func reclaimAndRelease() {
     let process = Fork.generation
     // Reclaim the registrations without a release function first. Otherwise another registration's
-    // release function might end a lifetime and wait for these registrations.
+    // release function might end a lifetime and wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }

@@ -18,8 +18,8 @@ struct Registration {
     // reclaimed.
     var function: multicast_function?
     var context: UnsafeMutableRawPointer?
-    /// The details, or the release function if `Flags.releasing` is set. For most registrations
-    /// with options, the only option is a release function, so they need no details.
+    /// The details, or the release function if `Flags.releasing` is set. Most registrations with
+    /// options have only a release function, so they need no details.
     var word: UnsafeMutableRawPointer?
   }
 
@@ -33,7 +33,7 @@ struct Registration {
     static let once: UInt32 = 1 << 29
     /// The multicast's functions lock the context for each call.
     static let shared: UInt32 = 1 << 28
-    /// The registration is not plain, even when it is not paused.
+    /// The registration is not plain, even while it is not paused.
     static let special: UInt32 = 1 << 27
     /// The registration is retired, but may still be called (see
     /// `RegistrationChain.extractUncalledOfMany`).
@@ -96,7 +96,7 @@ struct Registration {
     nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
   }
 
-  /// The index of the registration's multicast.
+  /// The index of the multicast to which the registration belongs.
   var owner: UInt32 { ownerAndFlags & Self.indexMask }
 
   func has(_ flag: UInt32) -> Bool { ownerAndFlags & flag != 0 }
@@ -111,9 +111,9 @@ struct Registration {
       to: Atomic<UInt>.self)
   }
 
-  /// Whether this registration is for a given delegate. The result is meaningless if the
-  /// registration is not live. The loads are atomic because the slot may have moved to another
-  /// stripe, where a thread that holds that stripe's lock may be activating it.
+  /// Whether this registration is for a given delegate. If the registration is not live, the result
+  /// is meaningless. The loads are atomic because the slot may have moved to another stripe, and a
+  /// thread that holds that stripe's lock may be activating it.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)

@@ -4,12 +4,12 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, waits for calls as well, but then fails.
+  /// If another thread is already ending the lifetime, also waits for its calls, and then fails.
   ///
   /// - Parameters:
-  ///   - change: Makes a change in the critical section that ends the lifetime, so that a fork
-  ///     sees either both or neither. If it throws, the lifetime does not end. The removal
-  ///     cleans up the payloads released by the change.
+  ///   - change: Called in the critical section that ends the lifetime, so that the child of a fork
+  ///     finds both the end and this change, or neither. If it throws, the lifetime does not end.
+  ///     The removal cleans up the payloads released by the change.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }

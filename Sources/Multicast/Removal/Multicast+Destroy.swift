@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, waits for calls as well,
-  /// but then fails.
+  /// If another thread is destroying the multicast or has destroyed it, also waits for its calls,
+  /// and then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -24,7 +24,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Destroys the multicast by performing all phases of the removals one after another.
+  /// Destroys the multicast, performing all phases of the removals one after another.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
@@ -86,8 +86,8 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle. The list is replaced later, so that an invocation that finds the list of a
-  /// later multicast in the slot also finds that the handle has changed.
+  /// Ends the handle. The list is replaced later. An invocation that finds a later multicast's list
+  /// in the slot then also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }

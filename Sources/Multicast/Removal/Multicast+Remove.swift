@@ -23,10 +23,10 @@ extension Multicast {
     return removal.complete(waitingFor: .equal(delegate)).status
   }
 
-  /// Called if there is no delegate to remove. Waits for calls to delegates that were removed
+  /// Called if no delegate matches. Waits for calls to matching delegates that were removed
   /// earlier.
   ///
-  /// - Returns: a status that reports that no delegate was found, or why the thread did not wait.
+  /// - Returns: a status that says that no delegate was found, or why the thread did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (_) throws(Status) in throw .notFound }

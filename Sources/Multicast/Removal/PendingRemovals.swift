@@ -10,8 +10,8 @@ enum PendingRemovals {
   nonisolated(unsafe) private static var deferred = RegistrationChain()
   nonisolated(unsafe) private static var firstWaiter: UnsafeMutablePointer<Waiter>? = nil
 
-  /// The registrations that a waiting thread will reclaim. The struct is on that thread's stack. In
-  /// the child of a fork, the chain is empty.
+  /// A waiting thread, and the registrations that it will reclaim. The struct is on that thread's
+  /// stack. In the child of a fork, the chain is empty.
   private struct Waiter: Linked {
     var retired: RegistrationChain
     var next: UnsafeMutablePointer<Waiter>?
@@ -66,7 +66,7 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or the reason why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // The usual case for a token that has been stale for a long time.
+    // This is the usual case for a token that has been stale for a long time.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
@@ -98,8 +98,8 @@ enum PendingRemovals {
 
   /// The reason not to wait for running calls to a delegate. The caller holds the waits' lock.
   ///
-  /// - Returns: `pending` if this thread is in such a call, if waiting would close a cycle, or if
-  ///   the caller does not want to wait; `timeout` if time is up; nil if the thread may wait.
+  /// - Returns: nil if the thread may wait; `timeout` if time is up; `pending` if this thread is in
+  ///   such a call, if waiting would close a cycle, or if the caller does not want to wait.
   private static func reasonNotToWait(
     _ wait: Wait, _ timeout: Timeout, _ search: Waits.SearchNeeded
   ) -> Status? {
@@ -164,8 +164,8 @@ enum PendingRemovals {
 
   /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
   /// reclaim registrations do not exist in the child. Their removals are deferred until the calls
-  /// that the child's thread is in, if any, have returned. The same applies to registrations that
-  /// this thread itself was reclaiming when a caller's function forked (see
+  /// that the child's thread is in, if any, have returned. This includes registrations that this
+  /// thread itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

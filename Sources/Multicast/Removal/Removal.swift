@@ -39,7 +39,7 @@ struct Removal {
   private let multicast: Multicast?
 
   /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
-  /// all calls are made by runs of queues, whose hazards are visible without a fence.
+  /// only queues make the calls, because the hazards of their runs are visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.
@@ -233,9 +233,9 @@ struct Removal {
 
   private mutating func complete(_ timeout: Timeout) {
     let process = Fork.generation
-    // Do this first, because a running delegate may be waiting for cancelled calls.
+    // Do this before waiting, because a running delegate may be waiting for the cancelled calls.
     payloads.cleanUp()  //~ payloads_released_after_waiting
-    // If a removal must be notified, either its registration has details, or its multicast counts
+    // If a removal must be reported, either its registration has details, or its multicast counts
     // as having several invokers. So no such removal takes a fast path, and all of them reach this
     // code.
     if Policies.haveToKnow {
@@ -264,8 +264,8 @@ struct Removal {
   /// Notifies the policies of the changed multicasts.
   private func notify() {
     if let multicast { return Policies.notify(multicast) }
-    // The slot may have been reused for another multicast. Notifying that multicast is harmless,
-    // because the notification reports the current state.
+    // The slot may have been reused for another multicast. Notifying the new multicast is harmless,
+    // because the notification reports its current state.
     Self.forEachOwner(of: idle) { Policies.notify($0) }
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
@@ -283,7 +283,7 @@ struct Removal {
     return true
   }
 
-  /// Visits the multicasts of the removed registrations, some of them perhaps several times.
+  /// Visits the multicasts of the removed registrations. May visit a multicast several times.
   @inline(never)
   private static func forEachOwner(of removed: RegistrationChain, _ body: (Multicast) -> Void) {
     let process = Fork.generation
@@ -309,7 +309,7 @@ struct Removal {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // Registrations that are not being called do not have to wait for those that are.
+    // Registrations that are not being called do not wait for those that are.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }
@@ -352,7 +352,7 @@ struct Removal {
   private func waitForPriorRemovalsLate(
     _ prior: PriorCalls, _ timeout: Timeout, _ needsFence: Bool
   ) -> Status {
-    // The thread that removed the delegates may not have executed its heavy fence yet. Also,
+    // The thread that removed the delegates may not have executed its heavy fence yet. In addition,
     // `waitLate` requires a fence that begins after this thread has been counted.
     if needsFence { guard fence() else { return .system } } else { Fence.full() }
     var waiting = Status.ok

@@ -77,8 +77,8 @@ extension Multicast {
   }
 
   /// Whether a token refers to a selected delegate with a queue that has been removed but may still
-  /// be called. Possibly no list contains this delegate any more, because a run of a queue does not
-  /// protect a list.
+  /// be called. There may be no list left that contains this delegate, because a queue's run
+  /// protects no list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index
     else { return false }

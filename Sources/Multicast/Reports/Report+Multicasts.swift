@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension Report {
-  /// A copy of a registration's reported properties.
+  /// A copy of those properties of a registration that a report contains.
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
@@ -101,7 +101,7 @@ extension Report {
     text.add("\n")
   }
 
-  /// Adds the module and the symbol of a function.
+  /// Adds a function's module and symbol.
   private mutating func addPlace(_ function: UInt64) {
     var place = shims_place()
     let isKnown = shims_locate(function, &place)
@@ -135,7 +135,7 @@ extension Report {
 
   /// Stores a broadcaster's name for a multicast, if any.
   ///
-  /// - Complexity: O(names), because a slot has no room for a link to its name.
+  /// - Complexity: O(names), because the multicast's slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
     for index in Broadcaster.pool.directory.indices {
       // The current table is not freed while this thread holds the lock.

@@ -12,7 +12,7 @@ extension Report {
     var wait = Wait.nothing
     var since: UInt64 = 0
     var isAsleep = false
-    /// Set only for a thread without a record.
+    /// The system's number for the thread. Set only for a thread without a record.
     var thread: UInt64 = 0
   }
 

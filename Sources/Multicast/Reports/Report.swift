@@ -12,21 +12,21 @@ import Synchronization
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
 ///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
 ///   pair with the releases that publish slabs, records and frames. A report executes no heavy
-///   fence. So it may miss a call that begins or ends while it is reading, but not a call that
-///   lasts longer.
+///   fence. So it may miss a call that begins or ends during the report, but never one that lasts
+///   longer.
 /// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
 ///   details or a label cannot be freed while their stripe's lock is held, and a sleeping thread
 ///   cannot leave its list without the waits' lock. Unlike an invocation, a report does not publish
-///   a frame to protect the data. To do that, it would have to register as an invoker, which takes
-///   the same lock. From then on, removals from a multicast with a single invoker would have to
-///   execute fences.
+///   a frame to protect the data. To do that, it would have to register its thread as an invoker,
+///   which takes the same lock. After that, removals from a multicast with a single invoker would
+///   have to execute fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
 ///   microseconds, so a thread that still holds the lock after that time has stopped. The report
 ///   then names the object that it could not read. After several such failures, it no longer waits
 ///   for locks at all.
 ///
 /// The report holds no lock when it calls the writer, and never holds more than one lock at a time.
-/// Each line is correct for the moment at which its data was read.
+/// Each line describes the state at the moment when its data was read.
 struct Report {
   var text: Text
   /// The number of further locks for which the report may wait.
@@ -34,10 +34,10 @@ struct Report {
 
   init(_ text: Text) { self.text = text }
 
-  /// The result of trying a lock.
+  /// Whether the report holds a lock that it has tried to take, and if not, why.
   enum Access { case locked, stale, refused }
 
-  /// Called after an attempt to take a lock has failed.
+  /// Called after an attempt to take a lock has failed. Pauses before the next attempt.
   ///
   /// - Parameter end: The time at which to stop waiting; 0 at first.
   /// - Returns: false if the lock must not be tried again.

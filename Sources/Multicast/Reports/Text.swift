@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// A text for users, composed in a caller's buffer and passed on line by line.
+/// A text for users, composed in a caller's buffer and passed to a writer line by line.
 struct Text {
   /// The text of a line, with placeholders for values:
   ///
@@ -26,7 +26,7 @@ struct Text {
   /// Longer lines are truncated. No report contains a longer line.
   static let lineSize = 768
 
-  /// The writer; nil if the text is written to a descriptor.
+  /// The writer; nil if the text is written to a file descriptor.
   let writer: multicast_writer?
   let context: UnsafeMutableRawPointer?
   private let line: UnsafeMutablePointer<UInt8>

@@ -21,8 +21,8 @@ enum RaceDetector {
   static func didCall(_ slot: UnsafeMutableRawPointer) { happensBefore(slot + 8) }
   static func didRemove(_ slot: UnsafeMutableRawPointer) { happensAfter(slot + 8) }
 
-  /// States that everything this thread has done so far happens before the next steps of any thread
-  /// that later calls `happensAfter` with the same address.
+  /// States that everything this thread has done so far happens before the next steps of each
+  /// thread that later calls `happensAfter` with this address.
   static func happensBefore(_ address: UnsafeMutableRawPointer?) {
     if isPresent { shims_happens_before(address) }
   }

@@ -25,7 +25,7 @@ enum Start {
   @inline(never)
   private static func begin() -> Bool {
     // Hold no lock here. Otherwise this thread could wait for libc's lock while a forking thread
-    // holds that lock and waits for the library's lock, which would be a deadlock.
+    // that holds this lock waits for the library's lock, and neither could continue.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }
@@ -52,7 +52,7 @@ extension SlotPool {
   /// Creates an object in a vacant slot. If this is the first use of the library, starts the
   /// library.
   ///
-  /// - Parameter initialize: Initializes the fields of the slot.
+  /// - Parameter initialize: A function that initializes the fields of the slot.
   /// - Returns: the handle of the new object.
   @inline(__always)
   func create<Storage: ~Copyable>(

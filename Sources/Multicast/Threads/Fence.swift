@@ -10,7 +10,7 @@ import Synchronization
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
 /// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
-/// fences for a multicast that changes all the time (see `Bias`).
+/// fences for a multicast that changes often (see `Bias`).
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
@@ -32,7 +32,7 @@ enum Fence {
 
   /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
-    /// No fence is needed, because only this thread's own frames matter.
+    /// No fence, because only this thread's own frames matter.
     case none
     case full
     case heavy
@@ -40,7 +40,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Where no heavy fence is used, both sides execute a full fence.
+  /// A full fence. Both sides execute a full fence where no heavy fence is used.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences

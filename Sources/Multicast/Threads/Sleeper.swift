@@ -54,7 +54,7 @@ struct Sleeper: ~Copyable, Linked {
     return sleeper
   }
 
-  /// Appends a thread to its list, or inserts it at the front if it has been woken spuriously.
+  /// Appends a thread to its list, or inserts the thread at the front if it was woken spuriously.
   static func link(_ sleeper: UnsafeMutablePointer<Sleeper>, isAgain: Bool) {
     let list = list(of: sleeper.pointee.key)
     let last = list.pointee.last?.assumingMemoryBound(to: Sleeper.self)
@@ -63,7 +63,7 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Links two neighbours in a list. Nil means that the list ends on that side.
+  /// Links two neighbours in a list. Nil stands for the end of the list on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List
@@ -80,7 +80,7 @@ struct Sleeper: ~Copyable, Linked {
     }
   }
 
-  /// Notes in a thread's record that the thread's wait has ended or may have ended.
+  /// Notes in a thread's record that the thread has been woken, so its wait may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
@@ -105,7 +105,7 @@ struct Sleeper: ~Copyable, Linked {
     UnsafeMutableRawPointer(sleeper.pointee.isWoken.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// Empties the lists in the child of a fork, in which the sleeping threads do not exist.
+  /// Empties the lists in the child of a fork, where the sleeping threads do not exist.
   static func forgetAllInChild() {
     for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       shims_get_sleepers(index).pointee = shims_sleepers()

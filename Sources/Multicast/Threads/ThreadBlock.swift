@@ -14,7 +14,7 @@ struct ThreadBlock {
     var firstNumber: UInt32
     /// The number of records that threads own. A thread is counted before it publishes its first
     /// frame, and stays counted until after it has withdrawn its last frame. It may stay counted
-    /// slightly longer than it owns the record.
+    /// for a moment after it has given up the record.
     let ownerCount: Atomic<UInt32>
     /// The number of groups of 64 places each.
     var groupCount: Int
@@ -198,8 +198,8 @@ struct ThreadBlock {
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// Returns the pages of a group to the system, if possible. The result is the number of bytes. If
-  /// it is not 0, all records of the group are now zero.
+  /// Gives the pages of a group back to the system, if possible, and returns the number of bytes.
+  /// If that is not 0, all records of the group are now zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -274,8 +274,8 @@ struct ThreadBlock {
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage
-    // Release: a thread that sees either bit also sees the record. Set the owned bit first, so that
-    // no other thread claims the record.
+    // Release: a thread that sees either bit also sees the record. The owned bit is set first, so
+    // that no other thread claims the record.
     storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned

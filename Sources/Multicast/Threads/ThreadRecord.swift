@@ -1,8 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// Identifies a thread by two numbers: its number among all threads that ever had a record, and the
-/// number of its record. 0 means no thread.
+/// Identifies a thread by two numbers: its number among all threads that have ever had a record,
+/// and the number of its record. 0 means no thread.
 struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt64
 
@@ -35,15 +35,15 @@ struct ThreadRecord {
     /// The number of calls with full fences that have not been added to a multicast's count yet
     /// (see `Bias`). Only the owner uses this field.
     var fencedCalls: UInt32
-    /// The first frame that is not in use, and the last frame, which is reserved for lookups of
-    /// names. Only the owner uses these fields.
+    /// `top` is the first frame that is not in use. `last` is the last frame, which is reserved for
+    /// lookups of names. Only the owner uses these fields.
     var top: UnsafeMutablePointer<Frame.Fields>
     var last: UnsafeMutablePointer<Frame.Fields>
     /// The block that contains the record. Set before the record is published.
     var block: UnsafeMutablePointer<ThreadBlock.Storage>?
     /// The owner's identity.
     let identity: Atomic<ThreadIdentity>
-    /// The system's number for the owner. Relaxed is enough, because only reports use this field.
+    /// The system's number for the owner. Relaxed is enough, because only reports use this number.
     let systemNumber: Atomic<UInt32>
     /// How far the search for a cycle has processed the owner. Guarded by the waits' lock.
     var search: Waits.Search
@@ -63,14 +63,14 @@ struct ThreadRecord {
     /// The owner's adds that are replaying kept invocations, innermost first (see `Replay`). The
     /// owner changes this field under the waits' lock.
     var replays: UnsafeMutableRawPointer?
-    /// The notified name and the frame of the innermost invocation that is calling observers of a
-    /// prefix. Only the owner uses this field.
+    /// For the innermost invocation that is calling observers of a prefix: the notified name and
+    /// the invocation's frame. Only the owner uses this field.
     var named: (name: UnsafePointer<CChar>, frame: UnsafeMutablePointer<Frame.Fields>)?
   }
 
   /// The maximum number of nested invocations and runs in a thread.
   static let frameLimit: UInt32 = 256
-  /// One more frame exists, so that the innermost call can still look up a name.
+  /// There is one more frame, so that even the innermost call can look up a name.
   private static let frameCount = frameLimit + 1
   /// The size of the buffer into which a thread's outermost run of a queue copies calls.
   static let batchSize = 512
@@ -224,9 +224,9 @@ struct ThreadRecord {
   /// The outermost frame in use that matches.
   ///
   /// Frames are read up to the first frame that is not in use. As long as a call is running, its
-  /// frame and all frames below it are in use. So a frame that a reader misses belongs to an
-  /// invocation that began after the reader's heavy fence, and that invocation sees the changes
-  /// that the reader made before the fence.
+  /// frame and all frames below it are in use. So a reader misses a frame only if its invocation
+  /// began after the reader's heavy fence, and that invocation sees the changes that the reader
+  /// made before the fence.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -266,12 +266,12 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Empties the frames of a thread that has ended inside a call, or that does not exist in this
-  /// process because it belonged to the parent of a fork.
+  /// Empties the frames of a thread that has ended inside a call, or of a thread of the parent that
+  /// does not exist in the child of a fork.
   ///
   /// - Parameters:
-  ///   - release: Called under the waits' lock for each payload that a frame retained. Without the
-  ///     lock, another thread could fork while the reference is in no frame.
+  ///   - release: Called under the waits' lock for each payload that a frame has retained. Without
+  ///     the lock, another thread could fork while no frame contains the reference.
   ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
   ///     function may invoke multicasts.
   ///   - didLeave: Called for each frame after it has been withdrawn.

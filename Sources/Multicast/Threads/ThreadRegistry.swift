@@ -11,7 +11,7 @@ enum ThreadRegistry {
   /// generation, and must be less than `multipleInvokers`.
   private static let limit: UInt32 = 1 << 24
 
-  /// Gives the calling thread a record, which the thread keeps until its destructors run.
+  /// Gives the calling thread a record, which it keeps until its thread-specific destructors run.
   ///
   /// After the library's destructor has run, later destructors of the program may still call the
   /// library. The library's destructor does not run again afterwards, so an operation that takes a
@@ -20,7 +20,7 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // If the thread is already ending, the library's destructor may not run again. This does harm
+    // If the thread is already ending, the library's destructor may not run again. This matters
     // only if the thread is also cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()

@@ -8,7 +8,7 @@ struct Timeout {
 
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
-  /// The timeout of removals. It has no limit, except that a thread inside exit() does not wait.
+  /// The timeout of removals. No limit, except that a thread inside exit() does not wait.
   /// Otherwise, if another thread were in a call that never returns, the destructors of static
   /// objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }

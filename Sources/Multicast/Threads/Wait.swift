@@ -2,14 +2,14 @@ import Synchronization
 
 /// The reason why a thread sleeps. Other threads read it to find cycles of waits.
 enum Wait {
-  /// A wait for a condition that no delegate call can affect.
+  /// A wait for a condition that no call to a delegate can affect.
   case nothing
   /// A wait until the running calls to a registration's delegate have returned.
   case calls(Token)
   /// Like `calls`, but for several registrations. The token belongs to the first of them.
   case callsOfSeveral(Token)
-  /// A wait for one thread. The pointer leads to the thread's identity, or to none if the thread is
-  /// unknown.
+  /// A wait for one thread. The pointer is the address of the thread's identity, which is none if
+  /// the thread is unknown.
   case thread(UnsafeMutablePointer<Atomic<ThreadIdentity>>)
   /// A wait for room in a queue. The consumer is expected to run the queue, but any thread may run
   /// it.
@@ -19,7 +19,7 @@ enum Wait {
   /// A wait until release functions have returned, no matter on which thread they run.
   case releases
 
-  /// Calls that share a receipt, which counts them.
+  /// The queued calls that share a receipt, which counts them.
   struct QueuedCalls {
     /// The address of the receipt. A thread that runs one of the calls has this address in a frame.
     let receipt: UInt
@@ -74,8 +74,8 @@ enum Wait {
     }
   }
 
-  /// The only thread that is expected to end this wait; nil if the thread is unknown or several
-  /// threads can end the wait.
+  /// The one thread that is expected to end this wait; nil if it is unknown or if several threads
+  /// can end the wait.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -107,7 +107,7 @@ enum Wait {
   }
 
   /// Whether this is a wait for a queue whose consumer is not known. False for a wait for one
-  /// thread: if that thread has no record, it is outside all calls, so no other thread can prevent
+  /// thread. If that thread has no record, it is outside all calls, so no other thread can prevent
   /// it from starting or ending.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }

@@ -26,7 +26,7 @@ enum Waits {
 
   /// Waits until another thread makes a condition true.
   ///
-  /// - Parameter key: The key of the wait, if `wait` itself has none.
+  /// - Parameter key: The key to sleep on if `wait` itself has no key.
   /// - Returns: `ok`; `pending` if the other thread is waiting for this thread, directly or through
   ///   others; or `timeout`.
   @discardableResult @inline(never) static func sleep(
@@ -55,7 +55,7 @@ enum Waits {
   /// have ended, so other threads' searches ignore the wait and note this in the thread's record.
   /// The thread then searches before it sleeps again. If searches did not ignore the wait, they
   /// would find cycles that do not exist: thread A ends the wait of thread B, and then waits for a
-  /// call that B is in. B's wait is over, but is still in the graph, and leads back to A.
+  /// call that B is in. B's wait is over, but it is still in the graph, and leads back to A.
   enum SearchNeeded { case begins, again, no }
 
   /// Wakes the threads sleeping on a key, which then check their conditions again.
@@ -193,7 +193,7 @@ enum Waits {
   }
 }
 
-/// The search for a cycle of waits. The waits' lock is held.
+/// The search for a cycle of waits. The caller holds the waits' lock.
 extension Waits {
   /// How far the search has processed a thread.
   enum Search: UInt8 { case unknown, reached, followed }
@@ -211,9 +211,9 @@ extension Waits {
   /// thread has run that queue, and this thread is about to sleep. In this case, any of the
   /// sleeping threads may be the consumer, so the search continues with all of them.
   ///
-  /// A thread that goes to sleep later makes the same search, and finds this wait published. A
-  /// thread outside all calls keeps no other thread waiting, except threads waiting for it to run a
-  /// queue.
+  /// A thread that goes to sleep later makes the same search, and finds this wait published. If a
+  /// thread is outside all calls, other threads can be waiting for it only because they expect it
+  /// to run a queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -252,7 +252,7 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end a wait. If they are not known, marks all sleeping threads.
+  /// Marks the threads that can end a wait, or all sleeping threads if those are not known.
   ///
   /// - Parameter hasReachedSleepers: Whether all sleeping threads have already been marked.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
@@ -268,8 +268,8 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// Fast path of the search, for chains in which each wait is for a single known thread. It does
-  /// not visit all threads.
+  /// Fast path of the search, for chains in which each wait is for a single known thread. Unlike
+  /// the full search, it does not visit all threads.
   ///
   /// - Returns: nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {

@@ -12,7 +12,7 @@ struct ListenerWarning {
   private let target: Handle
   private let watch: Token
   private let count: UInt64
-  /// The label or function that many of the delegates have in common.
+  /// The label or function that many of the delegates share.
   private var label = shims_label()
   private var hasLabel = false
   private var function: multicast_function? = nil
@@ -28,7 +28,7 @@ struct ListenerWarning {
     guard let watch = Watch.current(for: multicast.handle), watch.warningCount != 0 else {
       return nil
     }
-    // If the count was set for an earlier watch, it does not apply to this watch.
+    // A count that was set for an earlier watch does not apply to this watch.
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }

@@ -1,7 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// Detects that a thread has been waiting for a call for a long time, and notifies a watch once.
+/// Detects that a thread has been waiting for a call for a long time, and notifies the watch once.
 struct StallDetection {
   private let target: Handle
   private let begin: UInt64
@@ -32,7 +32,7 @@ struct StallDetection {
 
   /// Notifies the watch if the thread has been waiting too long. No lock is held.
   ///
-  /// - Parameter token: Identifies the delegate whose call the thread is waiting for, if known.
+  /// - Parameter token: The delegate whose call the thread is waiting for; none if not known.
   /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }

@@ -105,7 +105,7 @@ struct Watch: Linked {
     list.pointee?.assumingMemoryBound(to: Watch.self)
   }
 
-  /// Removes a watch, and the watches of multicasts that no longer exist. The caller holds the
+  /// Removes a watch, and also the watches of multicasts that no longer exist. The caller holds the
   /// lock.
   private static func take(
     _ target: Handle, from list: List, _ last: inout Token,
@@ -132,8 +132,8 @@ struct Watch: Linked {
     }
   }
 
-  /// If a watch wants listener warnings, counts it when it is set or removed. The caller holds the
-  /// lock.
+  /// Updates the number of watches that want listener warnings when a watch is set or removed. The
+  /// caller holds the lock.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
@@ -167,7 +167,7 @@ struct Watch: Linked {
       var indices = Multicast.pool.directory.indices
       indices.index = number
       while let index = indices.next() {
-        // The distance to the next multicast of the stripe.
+        // The distance from `index` to the stripe's next multicast.
         let distance = (number &- index) % Stripe.count
         indices.index = index &+ (distance == 0 ? Stripe.count : distance)
         if distance != 0 { continue }
@@ -183,8 +183,8 @@ struct Watch: Linked {
   /// Returns the watch that applies to a multicast: its own watch or else the watch of all
   /// multicasts. The caller holds the lock.
   ///
-  /// - Parameter target: The handle of the multicast. Its kind may have changed, because the
-  ///   multicast may be destroyed while its delegates are being called.
+  /// - Parameter target: The handle of the multicast. The handle's kind may have changed, because
+  ///   the multicast may be destroyed while its delegates are being called.
   static func find(_ target: Handle) -> UnsafeMutablePointer<Watch>? {
     first(list(of: target))?.first { $0.pointee.target.changed(to: target.kind) == target }
       ?? first(list(of: .none))
@@ -301,9 +301,9 @@ extension Multicast {
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // If the multicast has its own watch, its next warning does not change.
+    // If the multicast has its own watch, that watch's next warning does not change.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
-    // An add may already have found the new watch and notified it.
+    // A concurrent add may already have found the new watch and notified it.
     //~ listener_warning_set_again
     if let list, let watch, list.header.warningWatch == watch.number { return }
     //~ listener_warning_not_set

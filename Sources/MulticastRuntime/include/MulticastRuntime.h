@@ -1,4 +1,4 @@
-// Functions that MulticastSwift needs and cannot import in any other way.
+// Functions that MulticastSwift needs but cannot import in any other way.
 
 #ifndef MULTICAST_RUNTIME_H
 #define MULTICAST_RUNTIME_H
