@@ -501,7 +501,7 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   return i.result;
 }
 
-/* Creates a multicast that replays, and that has buffered one invocation with a payload. */
+/* Creates a replaying multicast, which has buffered one invocation with a payload. */
 static multicast make_replaying(world *w, int *after) {
   *after = spare_memory();
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));

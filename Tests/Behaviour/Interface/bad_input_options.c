@@ -178,8 +178,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Makes a struct of the given size that is all zeros except for its size field, and that is
- * followed by bytes other than zero. */
+/* Makes a struct of the given size that is all zeros except for its size field, and is followed by
+ * nonzero bytes. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);
@@ -188,7 +188,7 @@ static void initialize(given *g, size_t size) {
 }
 
 /* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
- * because of the byte at that offset. */
+ * because the byte at offset `byte` is not zero. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;

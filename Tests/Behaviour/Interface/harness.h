@@ -79,7 +79,7 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* How long a test waits before it concludes that another thread does not do something. */
+/* How long a test waits before it concludes that another thread is not going to act. */
 enum { A_WHILE_MS = 40 };
 
 /* THREAD(name, PARAMETER) { ... }: defines the body of a thread. Its parameter can be any

@@ -3,7 +3,7 @@
  * Two threads write one word each and then read the other thread's word. If neither thread sees the
  * other's write, a processor has reordered a read before a write. This happens without fences, and
  * a pair of fences must prevent it. The library uses either two full fences, or a compiler fence on
- * one side and the barrier of the whole process on the other. */
+ * one side and a process-wide barrier on the other. */
 
 #include "shims.h"
 

@@ -280,7 +280,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail, but no longer than until the next call outside all delegates. */
+/* Makes allocations fail until, at the latest, the next call that is not inside a delegate. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);
