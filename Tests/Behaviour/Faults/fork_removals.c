@@ -200,8 +200,7 @@ static int fork_at_each_moment(int number, int called) {
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* The removal may be waiting for the call and never reach the moment, so do not wait
-       * forever. */
+      /* If the removal is waiting for the call, it never reaches the moment, so limit this wait. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {

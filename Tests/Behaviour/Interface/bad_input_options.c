@@ -201,7 +201,7 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
-/* Creates objects for the functions that fill a struct with the properties of an object. */
+/* Creates objects for testing the functions that store an object's properties in a struct. */
 static void begin_asking(void) {
   asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   asked_target = multicast_create();

@@ -250,7 +250,7 @@ bool is_posix(void);
 /* Ends a test that needs Linux if the library uses only POSIX. The harness lists and counts the
  * tests that end like this. */
 void needs_linux(const char *what);
-/* Ends a test on every system other than Linux, as needs_linux() does. */
+/* Like needs_linux(), but ends the test only if the system is not Linux. */
 void needs_kernel(const char *what);
 
 /* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that the

@@ -16,7 +16,7 @@ typedef struct line {
   _Alignas(128) volatile uint32_t word;
 } line;
 
-/* The words contain round numbers, so they need not be reset. */
+/* The words contain the numbers of rounds, so they need not be reset. */
 static line arrived[2], written[2], seen[2];
 static void (*fences[2])(void);
 static volatile LONG is_over;

@@ -225,7 +225,7 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration that an invocation calls after `after`, or first if `after` is
+/* Returns the live registration that an invocation calls next after `after`, or first if `after` is
  * NONE. Ignores registrations with an index of `newest` or higher. Returns NONE if none is left. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
