@@ -7,8 +7,8 @@ static const char *new_name(world *w, char *text, size_t size) {
   return text;
 }
 
-/* Lets allocations succeed during preparations. Returns the previous setting, which the caller
- * restores before it calls the function under test. */
+/* Lets allocations succeed while a test prepares its objects. Returns the previous setting, which
+ * the caller restores before it calls the function under test. */
 static int spare_memory(void) {
   int after = fail_after;
   fail_after = -1;

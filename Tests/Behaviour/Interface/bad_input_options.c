@@ -18,7 +18,7 @@ static void expect_refused(const multicast_add_options *options) {
 }
 
 /* The library must not read past the end of a struct that is too small, since the bytes beyond it
- * are not part of the struct. In this test, reading them crashes. */
+ * are not part of the struct. In this test, reading these bytes causes a crash. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-/* Tests the validity of tokens, pauses, and the current token. */
+/* Tests pauses, the current token, and which tokens are valid. */
 
 #include "handles.h"
 

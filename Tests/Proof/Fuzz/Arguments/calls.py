@@ -42,7 +42,7 @@ BY_TYPE = {
     "const multicast_invocation *": "any_invocation()",
     "const multicast_transport *": "any_transport()", "const multicast_watch *": "any_watch()",
 }
-# A transport may return any error status. In this target, a transport returns only this one.
+# A transport may return any error status. In this target, it returns only this error.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
 # In this target, the system can refuse nothing but to start a thread, and only the handwritten
