@@ -1,5 +1,5 @@
-/* Child processes that share this process's memory, and that clone() creates without libc's
- * knowledge. They do not use the library. */
+/* clone() creates child processes that share this process's memory, without libc's knowledge. The
+ * children do not use the library. */
 
 #include "child.h"
 

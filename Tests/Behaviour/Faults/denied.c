@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A rule that denies a system call if its number matches, and if the bits of one argument that
- * `mask` selects are equal to `value`. */
+/* A rule that denies a system call if its number matches, and if one argument, after a bitwise AND
+ * with `mask`, equals `value`. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -118,8 +118,8 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* Waits while the sandbox denies the futex operation with which the library sleeps, but which libc
- * does not use. Waiting threads poll instead. */
+/* Waits while the sandbox denies the futex operation that the library, unlike libc, uses to sleep.
+ * Waiting threads poll instead. */
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;

@@ -77,7 +77,7 @@ static void give_out_multicast(void) {
   create_guessed();
 }
 
-/* First lets the slot be used by a multicast that belongs to a broadcaster with a transport. */
+/* Before the slot is reused, a multicast of a broadcaster with a transport occupies it. */
 static void prepare_transport(void) {
   static wire w;
   prepare_multicast();

@@ -28,7 +28,7 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* The child does not open the gate, because no thread is waiting for it there, and because a
+    /* The child does not open the gate, because no thread of the child is waiting for it, and a
      * thread of the parent may have been holding the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
@@ -200,8 +200,7 @@ static int fork_at_each_moment(int number, int called) {
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* The removal may be waiting for the call and never reach the moment, so do not wait
-       * forever. */
+      /* If the removal is waiting for the call, it never reaches the moment, so limit this wait. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {

@@ -31,7 +31,7 @@ static void choose_seed(const char *test) {
 
 static bool is_over;
 
-/* Objects shared by all threads. The threads also remove each other's delegates from them. */
+/* Objects shared by all threads, which also remove each other's delegates from these objects. */
 static multicast common;
 static multicast_lifetime common_lifetime;
 static multicast_queue common_queue, common_worked; /* the second queue has a worker */

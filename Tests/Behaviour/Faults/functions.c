@@ -7,8 +7,8 @@ static const char *new_name(world *w, char *text, size_t size) {
   return text;
 }
 
-/* Lets allocations succeed during preparations. Returns the previous setting, which the caller
- * restores before it calls the function under test. */
+/* Lets allocations succeed while a test prepares its objects. Returns the previous setting, which
+ * the caller restores before it calls the function under test. */
 static int spare_memory(void) {
   int after = fail_after;
   fail_after = -1;
@@ -501,7 +501,7 @@ CALL(multicast_invoke, "deferred", MAY_COPE, 2) {
   return i.result;
 }
 
-/* Creates a multicast that replays, and that has buffered one invocation with a payload. */
+/* Creates a replaying multicast, which has buffered one invocation with a payload. */
 static multicast make_replaying(world *w, int *after) {
   *after = spare_memory();
   multicast m = multicast_create_with(&CREATE_OPTIONS(.replay = 2));

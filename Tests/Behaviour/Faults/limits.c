@@ -55,7 +55,7 @@ static bool is_lifetime(uint64_t id) {
 }
 static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 
-/* The maximum is about 1 % lower because the first slabs have fewer slots. */
+/* The actual maximum is about 1 % lower than MOST, because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
 /* Expects that no more than 2 % of the slots' memory, plus 4 MB, is still in use. The `of_test`

@@ -87,8 +87,8 @@ static void fail_at_first(const function *f, int which) {
   if (allocated_bytes > told->bytes_kept) CHECK_EQ(allocated_bytes, told->bytes_kept);
 }
 
-/* Repeats all failures until the amount of allocated memory stays the same, since the library keeps
- * some memory for reuse. */
+/* Repeats all failures until the amount of allocated memory no longer grows. The first repetitions
+ * may increase it, because the library keeps some memory for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
   for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {

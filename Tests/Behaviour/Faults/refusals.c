@@ -19,8 +19,8 @@ static void expect_nothing_can_be_created(void) {
   CHECK_EQ(multicast_broadcaster_default().id, 0);
 }
 
-/* Tries to create objects while the request is refused, so often that any resource leaked by a
- * failed creation would run out. Then expects everything to work. */
+/* Tries to create objects while the request is refused, often enough that any resource leaked by a
+ * failed creation would be exhausted. Then expects everything to work. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0;
   use_test_allocator();

@@ -73,7 +73,7 @@ int pthread_key_create(pthread_key_t *key, void (*destructor)(void *)) {
   return REFUSES(ask_key) ? EAGAIN : real(key, destructor);
 }
 
-/* The library registers its fork handlers while it is loaded, before a test can set
+/* The library registers its fork handlers while it is being loaded, before a test can set
  * `ask_fork_handlers`. */
 static bool has_begun;
 __attribute__((constructor)) static void note_begin(void) { has_begun = true; }

@@ -14,7 +14,7 @@ typedef struct ask {
   int count; /* the number of calls by the library */
 } ask;
 
-/* If this environment variable is set, pthread_atfork() fails while the library is loaded. */
+/* If this environment variable is set, pthread_atfork() fails while the library is being loaded. */
 #define REFUSE_FORK_HANDLERS_AT_LOAD "REFUSE_FORK_HANDLERS_AT_LOAD"
 
 /* These control pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,

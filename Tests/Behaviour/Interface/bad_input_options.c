@@ -18,7 +18,7 @@ static void expect_refused(const multicast_add_options *options) {
 }
 
 /* The library must not read past the end of a struct that is too small, since the bytes beyond it
- * are not part of the struct. In this test, reading them crashes. */
+ * are not part of the struct. In this test, reading these bytes causes a crash. */
 TEST(struct_size_too_small_is_noticed_before_all_else) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -178,8 +178,8 @@ typedef union given {
   unsigned char bytes[LARGEST_STRUCT + 8];
 } given;
 
-/* Makes a struct of the given size that is all zeros except for its size field, and that is
- * followed by bytes other than zero. */
+/* Makes a struct of the given size that is all zeros except for its size field, and is followed by
+ * nonzero bytes. */
 static void initialize(given *g, size_t size) {
   const uint32_t told = (uint32_t)size;
   memset(g, 0xFF, sizeof *g);
@@ -188,7 +188,7 @@ static void initialize(given *g, size_t size) {
 }
 
 /* Expects the library to accept the struct if `byte` is SIZE_MAX, and otherwise to refuse it
- * because of the byte at that offset. */
+ * because the byte at offset `byte` is not zero. */
 static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   char line[128];
   if (t->takes(g) == (byte == SIZE_MAX)) return;
@@ -201,7 +201,7 @@ static void expect_taken(const taker *t, given *g, size_t size, size_t byte) {
   check_failed(__FILE__, __LINE__, t->name, line);
 }
 
-/* Creates objects for the functions that fill a struct with the properties of an object. */
+/* Creates objects for testing the functions that store an object's properties in a struct. */
 static void begin_asking(void) {
   asked_queue = queue_with(1, MULTICAST_OVERFLOW_REFUSE);
   asked_target = multicast_create();

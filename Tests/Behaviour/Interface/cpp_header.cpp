@@ -286,8 +286,8 @@ TEST(a_weak_object_lives_until_its_call_has_returned) {
     o.reset();
     text += "called ";
   };
-  /* The object is destroyed at the end of the call. Its destructor removes the delegate while still
-   * inside the call, so the removal does not wait. */
+  /* The object is destroyed at the end of the call. Its destructor runs inside that call and
+   * removes the delegate, so the removal does not wait. */
   o->at_end = [&] {
     text += "dead";
     CHECK_STATUS(r.get().remove(), MULTICAST_PENDING);

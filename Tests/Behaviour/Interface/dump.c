@@ -167,8 +167,8 @@ static void dump_in_child(void *unused) {
   dumped(&text);
 }
 
-/* At the moment of the fork, another thread of the parent may be holding the loader's lock, because
- * a dump reads the list of loaded libraries. */
+/* A dump reads the list of loaded libraries, so a thread of the parent that is making a dump may be
+ * holding the loader's lock at the fork. */
 TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
   inner = multicast_create();
   for (int i = 0; i < 100; ++i) add(inner, DELEGATE(dump_here, NULL));

@@ -100,7 +100,7 @@ static void let_call_go(subject *s) {
   CHECK_EQ(s->is_queued ? run_finished(&s->run) : invoke_finished(&s->i), 1);
 }
 
-/* Lets the running call to a removed delegate return. The call's thread then runs `release`. */
+/* Lets a removed delegate's running call return, so that the calling thread runs `release`. */
 static void let_go(subject *s) {
   let_call_go(s);
   CHECK_EQ(LOAD(s->b.releases), 1);

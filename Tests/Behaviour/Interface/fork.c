@@ -34,7 +34,7 @@ TEST(fork_child_does_not_wait_for_calls_on_the_parents_threads) {
   invoker i;
   multicast_token token = begin_busy_call(&i);
   in_child(remove_and_destroy, &token);
-  CHECK_EQ(LOAD(busy.releases), 0); /* the parent does not count a release in the child */
+  CHECK_EQ(LOAD(busy.releases), 0); /* not changed by the release in the child */
   gate_open(&busy.let_go);
   invoke_finished(&i);
   CHECK_OK(multicast_token_remove(token));
@@ -233,7 +233,7 @@ TEST(fork_child_finds_nothing_of_an_ended_removal_before_others) {
   gate_wait(&removers[0].has_removed);
   CHECK(!LOAD(removers[1].has_removed.is_open));
   in_child(expect_released_once, removers);
-  /* the parent does not count a release in the child */
+  /* the release in the child has not changed the parent's counter */
   CHECK_EQ(LOAD(removers[1].b.releases), 0);
   gate_open(&removers[1].b.let_go);
   for (int i = 0; i < 2; ++i) {

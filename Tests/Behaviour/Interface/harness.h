@@ -79,7 +79,7 @@ void gate_open(gate *g);
 void gate_wait(gate *g);               /* fails the test after 20 s */
 bool gate_opens_within(gate *g, int milliseconds);
 
-/* How long a test waits before it concludes that another thread does not do something. */
+/* How long a test waits before it concludes that another thread is not going to act. */
 enum { A_WHILE_MS = 40 };
 
 /* THREAD(name, PARAMETER) { ... }: defines the body of a thread. Its parameter can be any
@@ -250,7 +250,7 @@ bool is_posix(void);
 /* Ends a test that needs Linux if the library uses only POSIX. The harness lists and counts the
  * tests that end like this. */
 void needs_linux(const char *what);
-/* Ends a test on every system other than Linux, as needs_linux() does. */
+/* Like needs_linux(), but ends the test only if the system is not Linux. */
 void needs_kernel(const char *what);
 
 /* Defined if the child of a fork cannot start threads. The thread sanitizer assumes that the

@@ -202,8 +202,8 @@ THREAD(let_it_return_later, stay *of) {
 
 static multicast_status ended;
 
-/* Ends the lifetime. By that time, another thread may or may not have run the release of the
- * lifetime's delegate. */
+/* Ends the lifetime, perhaps before another thread has run the `release` of the delegate that
+ * belongs to the lifetime. */
 FUNCTION(end_inside_a_call, stay *s) {
   pthread_t opener = start_thread(let_it_return_later, s);
   ended = multicast_lifetime_end(s->lifetime);

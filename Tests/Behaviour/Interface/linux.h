@@ -1,5 +1,5 @@
-/* The functions of Linux that the tests call. They fail on other systems, so a test that needs one
- * of them calls needs_kernel() first. */
+/* Linux functions that the tests call. They fail on other systems, so a test that needs one of them
+ * calls needs_kernel() first. */
 
 #ifndef LINUX_H
 #define LINUX_H

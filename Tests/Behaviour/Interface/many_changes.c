@@ -32,8 +32,8 @@ static int barriers_of(multicast m, int changes) {
   return membarriers();
 }
 
-/* Makes changes until they no longer need a barrier. This may take several attempts on a loaded
- * machine, since it depends on the time between two changes. */
+/* Makes changes until they no longer need a barrier. On a loaded machine, this may take several
+ * attempts, because the changes have to follow each other quickly. */
 static void change_until_fenced(multicast m) { EVENTUALLY(barriers_of(m, MANY / 10) == 0); }
 static void begin_fenced(multicast m) {
   count_membarriers();

@@ -1,4 +1,4 @@
-/* Tests the effects and results of the functions that create, add, remove, count and list. */
+/* Tests the functions that create multicasts, and that add, remove, count and list delegates. */
 
 #include "harness.h"
 

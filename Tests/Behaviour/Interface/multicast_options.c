@@ -1,4 +1,4 @@
-/* Tests the options once, unique and events of a registration. */
+/* Tests the registration options `once`, `unique` and `events`. */
 
 #include "harness.h"
 

@@ -52,7 +52,7 @@ TEST(release_of_payload_in_late_destructor_keeps_record_of_thread) {
   other = multicast_create();
   token = add(target, idle());
   multicast_token blocked = add(other, blocking(&b));
-  /* the library has already created its own key, so its destructor runs before this key's */
+  /* the library has already created its key, so its destructor runs before this key's destructor */
   CHECK_EQ(pthread_key_create(&late_key, invoke_late), 0);
   on_another_thread(end_with_a_late_invocation, NULL);
   gate_open(&go_on);

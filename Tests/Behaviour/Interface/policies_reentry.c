@@ -629,7 +629,7 @@ TEST_OF_DEFERRAL(fork_inside_a_call_keeps_what_the_thread_has_deferred) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 2);
   CHECK_EQ(last.calls, 3); /* also in the child */
   CHECK_EQ(last.event, 4);
-  /* the payload belongs to the parent */
+  /* the payload belongs to the parent, so the child must not have released it */
   if (first.result == 0) _exit(handed.releases == 0 ? 0 : 1);
   CHECK(first.result > 0);
   CHECK_EQ(waitpid((pid_t)first.result, &status, 0), first.result);

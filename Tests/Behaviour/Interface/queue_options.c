@@ -190,7 +190,7 @@ TEST(queue_thread_name_is_not_that_of_the_thread_that_starts_it) {
 }
 
 /* The stack may be up to 2 MB larger than configured, because the system and sanitizers may enlarge
- * it. The system's default stack is larger still, so the test would detect it. */
+ * it. The system's default stack is larger still, so the test would notice if a thread had it. */
 TEST(queue_thread_has_the_stack_of_the_options) {
   static const size_t sizes[] = {(size_t)512 * 1024, (size_t)3 * 1024 * 1024};
   multicast_queue_options options = MULTICAST_QUEUE_OPTIONS_INIT;

@@ -224,7 +224,7 @@ TEST(queue_refuses_a_call_for_which_its_consumer_waits) {
   begin_blocked_call(&c);
   invoke_in_background(&i, c.target);
   gate_wait(&c.entered);
-  /* by the time it opens, this thread is probably waiting */
+  /* when the helper opens the gate, this thread is probably waiting */
   pthread_t helper = start_thread(open_after_a_while, &c.may_return);
   expect_one_to_have_given_way(&c, &i, multicast_token_remove(c.token));
   join_thread(helper);
@@ -273,8 +273,8 @@ TEST(queue_that_blocks_an_invocation_delays_no_other_removal) {
   CHECK_NOTED(multicast_queue_run(q, 0), 1, "a2 q2");
 }
 
-/* Two invocations are blocked. Room for one call is enough for both, because with these flags, the
- * queue never holds more than one call to a delegate. */
+/* Two invocations are blocked. Room for one call unblocks both, because with these flags, the queue
+ * never holds more than one call to a delegate. */
 static void expect_both_unblocked(uint32_t flags, int64_t sum) {
   narrow n;
   sender s[2];

@@ -142,7 +142,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   t.queued = multicast_create();
   t.direct = multicast_create();
   prepare_last_words(&r);
-  /* the library has already created its own key, so its destructor runs before this key's */
+  /* the library has already created its key, so its destructor runs before this key's destructor */
   CHECK_EQ(pthread_key_create(&last_word, last), 0);
   add_queued(t.queued, counter(&calls), t.queue);
   t.blocked = add(t.direct, DELEGATE(invoke_and_block, &t));

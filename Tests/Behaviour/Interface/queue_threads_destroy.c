@@ -25,7 +25,7 @@ static void destroys_in_use(multicast_overflow overflow, bool has_worker) {
     if (round % 5 > 0) pause_ms(round % 5);
     if (!has_worker && round % 2 == 0) CHECK(multicast_queue_run(q, 0) >= 0);
     CHECK_OK(multicast_queue_destroy(q));
-    /* from now on, calls would fail, because they check this value */
+    /* each call checks this value, so any call from now on would fail the test */
     CHECK_EQ(LOAD(g.magic), DEAD);
     CHECK_EQ(LOAD(guests_released), 1);
     CHECK_EQ(multicast_count(m), 0);

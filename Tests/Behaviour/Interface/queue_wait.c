@@ -20,7 +20,7 @@ TEST(queue_wait_sleeps_until_its_time_is_up) {
   multicast_queue q = default_queue();
   const moment begin = this_moment();
   int round;
-  /* so often that the clock reaches a new second during one of the waits */
+  /* enough rounds for the clock to reach a new second during one of the waits */
   for (round = 0; round < 4; ++round) {
     CHECK_ERROR(multicast_queue_wait(q, 350000000), TIMEOUT);
   }

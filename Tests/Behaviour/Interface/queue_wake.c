@@ -1,6 +1,5 @@
-/* Through a queue's `wake` function, the library notifies an event loop that calls are waiting. The
- * library holds no lock when it calls the function, and never calls it after the queue has been
- * destroyed. */
+/* The library calls a queue's `wake` function to notify an event loop that calls are waiting. It
+ * holds no lock during this call, and never calls `wake` after the queue has been destroyed. */
 
 #include "notes.h"
 #include "payloads.h"
@@ -337,7 +336,7 @@ TEST_OF_WAKE(queue_wake_may_remove_and_destroy_the_multicast) {
   w->then = remove_everything;
   add_queued(w->target, counter(&calls), w->queue);
   add_queued(w->target, counter(&calls), w->queue);
-  /* the second delegate has been removed by then */
+  /* `wake` removes the second delegate before a call to it can be queued */
   CHECK_EQ(multicast_invoke(w->target, 0, NULL, 0), 1);
   CHECK_EQ(w->result, 2);
   CHECK_OK(w->status);
@@ -429,8 +428,8 @@ static void destroy_in_background(destroyer *d, woken *w) {
   d->thread = start_thread(destroy_in_thread, d);
 }
 
-/* Starts a thread that stays inside `wake`, which is called by an invocation or, if `at_end`, at
- * the end of a run. */
+/* Starts a thread that stays inside `wake`, which is called by an invocation or, if `at_end` is
+ * set, at the end of a run. */
 static void begin_blocked_wake(woken *w, invoker *i, runner *run, int *calls, bool at_end) {
   begin_woken(w);
   add_queued(w->target, counter(calls), w->queue);

@@ -234,6 +234,6 @@ static void start_without_threads(void *unused) {
 
 TEST(queue_start_is_system_when_there_is_no_thread_left) {
   needs_kernel("a filter of system calls");
-  /* use a child, because a sanitizer must be able to start threads when this process exits */
+  /* use a child, so that a sanitizer can still start threads when this process exits */
   in_child(start_without_threads, NULL);
 }

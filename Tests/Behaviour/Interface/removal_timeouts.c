@@ -11,7 +11,7 @@ TEST(token_remove_within_sleeps_until_its_time_is_up) {
   int round;
   begin_running_call(&c, by_token);
   moment begin = this_moment();
-  /* so often that the clock reaches a new second during one of the waits */
+  /* enough rounds for the clock to reach a new second during one of the waits */
   for (round = 0; round < 4; ++round) {
     multicast_status status = multicast_token_remove_within(c.r.token, 350000000);
     CHECK_ERROR(status, TIMEOUT);

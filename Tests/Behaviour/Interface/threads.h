@@ -25,7 +25,7 @@ int count_threads(void);
 
 uint64_t now_ns(void);
 
-/* The time at which a wait of this thread begins. */
+/* The time at which this thread begins to wait. */
 typedef struct moment {
   uint64_t time_ns;
   uint64_t processor_ns; /* processor time used by this thread */

@@ -1,4 +1,4 @@
-/* Tests the validity of tokens, pauses, and the current token. */
+/* Tests pauses, the current token, and which tokens are valid. */
 
 #include "handles.h"
 
@@ -192,7 +192,7 @@ static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* From now on, the multicast counts as invoked by more than one thread. */
+  /* This invocation makes the multicast count as invoked by more than one thread. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);

@@ -283,7 +283,7 @@ TEST(trim_leaves_of_ended_threads_what_libc_keeps) {
     if (round == 0) before = resident_bytes();
   }
   if (!IS_MEASURED) return;
-  /* how much more memory the second burst of threads used than the first */
+  /* at its peak, the second burst used at least this much more memory than the first */
   CHECK(peak > (int64_t)COUNT * TOUCHED);
   CHECK(resident_bytes() < before + CONSTANT);
 }

@@ -523,7 +523,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* The blocked call that the delegate below lets return once its own wait has ended. */
+/* The blocked call that wait_and_let_go() lets return after waiting. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {

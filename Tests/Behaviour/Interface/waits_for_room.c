@@ -75,7 +75,7 @@ typedef struct late_runner {
   cycle c;
   multicast_queue queue;
   /* Whether the call begins to wait for room while `release` is still running, rather than after
-   * it. */
+   * `release` has returned. */
   bool fills;
   pthread_t opener;
   int calls;

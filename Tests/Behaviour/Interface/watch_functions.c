@@ -414,8 +414,8 @@ TEST(watch_is_not_notified_that_the_end_of_another_one_waits) {
   unwatch_all();
 }
 
-/* Destroys the multicast during its call. Some of the new multicasts, which have a different watch,
- * reuse its slot. */
+/* Destroys the multicast during the delegate's call, and creates multicasts with another watch, one
+ * of which reuses the slot. */
 FUNCTION(replace_target, multicast *m) {
   CHECK(multicast_destroy(*m) >= 0);
   for (int i = 0; i < 8; ++i) watch(multicast_create(), counting_calls(&w));

@@ -360,7 +360,7 @@ static int wrong;
 static bool ends;
 
 /* The `listener_warning` of all watches. Its context is the number of the watch. Watches with odd
- * numbers warn from 4 delegates on, all other watches from 2. */
+ * numbers warn once there are 4 delegates, all other watches once there are 2. */
 static void check_crowd(void *context, multicast target, uint64_t count, const char *label,
                         multicast_function function, uint64_t most) {
   const size_t number = (size_t)context;

@@ -3,7 +3,7 @@
  * Two threads write one word each and then read the other thread's word. If neither thread sees the
  * other's write, a processor has reordered a read before a write. This happens without fences, and
  * a pair of fences must prevent it. The library uses either two full fences, or a compiler fence on
- * one side and the barrier of the whole process on the other. */
+ * one side and a process-wide barrier on the other. */
 
 #include "shims.h"
 
@@ -16,7 +16,7 @@ typedef struct line {
   _Alignas(128) volatile uint32_t word;
 } line;
 
-/* The words contain round numbers, so they need not be reset. */
+/* The words contain the numbers of rounds, so they need not be reset. */
 static line arrived[2], written[2], seen[2];
 static void (*fences[2])(void);
 static volatile LONG is_over;

@@ -1,4 +1,4 @@
-# The preview for Windows: built by MinGW, and run under Wine. Included by Tests/CMakeLists.txt.
+# Builds the Windows preview with MinGW and runs it under Wine. Included by Tests/CMakeLists.txt.
 
 set(windows_dir ${CMAKE_CURRENT_SOURCE_DIR}/Behaviour/Windows)
 set(windows_packages cmake ninja-build gcc gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64)

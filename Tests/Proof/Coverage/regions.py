@@ -28,7 +28,7 @@ class Region:
 def read(export, root, folders, swift_demangle):
     """Returns all regions of the files in the given directories of `root`, in order. If a generic
     or inline function has several instances, or a macro is used several times, each of its regions
-    has the largest of their counts."""
+    has the largest count of all instances or uses."""
     regions = {}
     sources = {}
     functions = json.loads(Path(export).read_text())["data"][0]["functions"]

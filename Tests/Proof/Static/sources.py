@@ -53,9 +53,9 @@ def known(database):
 
 def plain(path, root):
     above = [folder for folder in path.parent.parents if folder != root and root in folder.parents]
-    # The directories above the file come first. The common files of the transports include a header
-    # of which every transport has its own version. The directory Local comes last, because its
-    # version lacks some of the options.
+    # The directories above the file come first. Files that the transports share include a header
+    # that each transport defines differently. The directory Local comes last, because its version
+    # of the header lacks some options.
     beside = sorted((folder for one in above for folder in one.iterdir() if folder.is_dir()),
                     key=lambda folder: (folder not in path.parents, folder.name == "Local", folder))
     folders = [root / "include", path.parent, path.parent / "include", *beside]

@@ -20,7 +20,7 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* Calls can verify an empty payload only by its parcel, which the event announces. */
+  /* An empty payload has no bytes to verify, so its event says that it is in a parcel. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;

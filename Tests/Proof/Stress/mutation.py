@@ -23,7 +23,7 @@ class Wrong(Exception):
 
 
 class Mutation:
-    """A mutation, which is a line of the list."""
+    """A mutation, read from a line of the list."""
 
     def __init__(self, line, number):
         columns = re.split(r"\s{2,}", line.strip(), maxsplit=3)

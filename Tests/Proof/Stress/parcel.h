@@ -35,7 +35,7 @@ void parcel_end_own(void *payload);
 const void *parcel_copy(const void *payload, size_t size);
 void parcel_release(const void *payload, size_t size);
 
-/* Called in calls whose event is PARCELS or larger. */
+/* Called by a delegate if the event of its call is PARCELS or larger. */
 void parcel_call_begins(uint32_t event, const void *payload, size_t size);
 void parcel_call_ends(uint32_t event, const void *payload, size_t size);
 void parcel_call_returns(const void *payload);

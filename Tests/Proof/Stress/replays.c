@@ -31,8 +31,8 @@ typedef struct letter {
 static __thread letter sent;
 static uint64_t thread_count;
 
-/* Whether this thread is sending. A wake function must not send during that time, because not all
- * listeners have received the current letter. */
+/* Whether this thread is sending a letter. Until all listeners have received that letter, a wake
+ * function must not send another one. */
 static __thread bool is_sending;
 
 /* The next number that a listener expects from a thread, or 0 for any number. */

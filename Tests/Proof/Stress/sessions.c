@@ -223,8 +223,8 @@ static void make_line(line *l) {
   }
 }
 
-/* Returns whether this thread must not wait for queued calls. In a calm round, a delegate that
- * waits could make its own removal return early. */
+/* Returns whether this thread must not wait for queued calls. In a calm round, waiting inside a
+ * delegate could make that delegate's removal return early. */
 static bool is_in_calm_call(void) { return LOAD(world_is_calm) && !is_outside_of_calls(); }
 
 static int64_t to_line(const shipment *s, multicast_outcome *o) {

@@ -180,7 +180,7 @@ enum { WARM = 192, WARM_DELEGATES = 200, WARM_THREADS = 96 };
 
 static void ignore(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Invokes, and then waits until all threads have invoked. */
+/* Invokes a multicast, and then waits until all threads have done so. */
 static void *invoke_and_wait(void *count) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore, NULL};

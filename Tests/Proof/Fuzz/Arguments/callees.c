@@ -10,7 +10,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Only the fuzzing thread reads the input, so this does nothing on the threads of queues. */
+/* Only the fuzzing thread reads the input, so this does nothing on a queue's thread. */
 void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
@@ -60,8 +60,8 @@ void callee_listeners_changed(void *context, multicast target, bool wanted) {
 }
 
 /* Returns a status for a transport's function: MULTICAST_OK, or sometimes MULTICAST_ERROR_TIMEOUT.
- * The checks of a multicast_outcome accept no other error of `publish`, because they expect that a
- * notification with any other error has called no observers. */
+ * `publish` must not return any other error, because the checks of a multicast_outcome would then
+ * expect that no observers have been called. */
 static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }

@@ -42,11 +42,11 @@ BY_TYPE = {
     "const multicast_invocation *": "any_invocation()",
     "const multicast_transport *": "any_transport()", "const multicast_watch *": "any_watch()",
 }
-# A transport may refuse with any status. This target's transport uses the following status.
+# A transport may return any error status. In this target, it returns only this error.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# In this target, the system can only refuse to start threads, which only the handwritten
-# call_multicast_queue_start expects.
+# In this target, the system can refuse nothing but to start a thread, and only the handwritten
+# call_multicast_queue_start expects that.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
 # The factors by which these functions are called more often than others.
 OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,

@@ -181,7 +181,7 @@ void after_multicast_lifetime_end(multicast_lifetime lifetime, multicast_status 
   EXPECT_EQ(multicast_lifetime_count(lifetime), MULTICAST_ERROR_INVALID_HANDLE);
 }
 
-/* The default broadcaster's multicasts are not destroyed, because that broadcaster keeps them. */
+/* Does not keep handles of the default broadcaster's multicasts, which must outlive the input. */
 void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
                                            const char *name, multicast result) {
   bool is_name = name != NULL && name[0] != '\0' && strlen(name) <= 255;
@@ -280,7 +280,7 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail, but no longer than until the next call outside all delegates. */
+/* Makes allocations fail until, at the latest, the next call that is not inside a delegate. */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

@@ -136,7 +136,7 @@ multicast_function any_function(void) {
   return any_byte() < 8 ? NULL : callee_functions[any_byte() % CALLEES];
 }
 
-/* Contexts are small numbers, because the library must not dereference them. */
+/* Contexts are small numbers, so that the program crashes if the library dereferences one. */
 void *any_context(void) { return (void *)(uintptr_t)(any_byte() % 4); }
 
 int64_t any_number(void) {

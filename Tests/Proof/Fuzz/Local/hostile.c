@@ -116,7 +116,7 @@ static uint32_t whole_size(uint32_t name_size, uint32_t payload_size) {
 }
 
 /* Writes an entry. `where` determines the mistake, the kind of entry, and whether an answer is
- * right. The head moves by the size of the entry, if possible. */
+ * correct. The head moves by the size of the entry, if possible. */
 static void write_entry(const step *s) {
   board *b = hostile_memory.board;
   const uint16_t kind = s->where / 8 % 4;

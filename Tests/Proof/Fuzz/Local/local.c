@@ -191,7 +191,7 @@ static bool visit(void *context, multicast_status status, int32_t pid, const cha
 }
 
 /* Sends a request. `where` determines how often the peer answers, and whether the answers are
- * right. The victim reads the answers while the request is waiting for them. */
+ * correct. The victim reads the answers while the request is waiting for them. */
 static void ask(const step *s) {
   static const unsigned char payload[VICTIM_RING];
   const step answers = {WRITE, (uint8_t)(ENTRY_ANSWER * 8 + 64 + s->where / 16 % 2 * 32), s->size,

@@ -66,8 +66,8 @@ choice choose_multicast(uint8_t byte) {
   return c;
 }
 
-/* Chooses a registration. A forged token becomes 0 if it happens to be valid, which it is if the
- * model does not know it yet or if it is a transport's token. */
+/* Chooses a registration. A forged token becomes 0 if it happens to belong to a transport, or to a
+ * registration that the model does not know yet. */
 choice choose_registration(uint8_t byte) {
   choice c = choose_any_registration(byte);
   for (int i = 0; i < model.registration_count && c.index == NONE; ++i)

@@ -225,14 +225,13 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration with an index below `newest` that an invocation calls after the
- * registration `after`, or calls first if `after` is NONE. Returns NONE if there is no such
- * registration. */
+/* Returns the live registration that an invocation calls next after `after`, or first if `after` is
+ * NONE. Ignores registrations with an index of `newest` or higher. Returns NONE if none is left. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes a registration. The release is due either now or once the last call has returned. */
+/* Removes a registration. Its release becomes due now, or once its last call has returned. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
@@ -286,7 +285,7 @@ void model_resume(void); /* called when a callback returns to the library */
 void model_find_next(frame *f);
 
 /* Sets the frame's `current` to the next registration that has to be called or locked, and queues
- * the calls to registrations with queues that precede it. */
+ * calls to all preceding registrations that have queues. */
 void model_advance(frame *f);
 
 void model_call_begins(frame *f);

@@ -47,9 +47,9 @@ void model_finish_adding(addition *a, bool has_failed) {
   for (i = 0; i < a->count; ++i) take_token(a, i);
 }
 
-/* A failed register changes nothing, with one exception. Before memory ran out, it may have created
- * the multicast of the name, if there was none or if a caller had destroyed it. In that case, the
- * model has to learn the handle of that multicast. */
+/* A failed attempt to register changes nothing, with one exception. Before memory ran out, it may
+ * have created the multicast of the name, if there was none or if a caller had destroyed it. In
+ * that case, the model has to learn the handle of that multicast. */
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];

@@ -179,8 +179,8 @@ void expect_published(const publication *p) {
          "a notification that was not published");
 }
 
-/* Adds the allowed results. Like the results of multicast_destroy(), they depend on running calls
- * to the observers. */
+/* Adds the allowed results of destroying a broadcaster, which depend on running calls to its
+ * observers, as for multicast_destroy(). */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {

@@ -87,8 +87,8 @@ void compare_transports(void);
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
-/* Whether a function that may wait is called with a time limit, and which limit that is. With a
- * single thread, no function has to wait, so the limit does not affect any result. */
+/* Whether a function that may wait is called with a time limit, and the limit. With a single
+ * thread, no function has to wait, so the limit does not affect any result. */
 typedef struct limit {
   bool is_limited;
   uint64_t timeout_ns;
