@@ -252,7 +252,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
-        """In this block, invocations from Python call nothing and return 0. May be nested."""
+        """Inside the block, invocations from Python call nothing and return 0. May be nested."""
         self._pauses += 1
         try:
             yield
