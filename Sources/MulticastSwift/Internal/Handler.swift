@@ -85,7 +85,7 @@ class AnyHandler: @unchecked Sendable {
   func receive(kept: UnsafeRawPointer) {}
 }
 
-/// The function of all delegates in a signal that replays.
+/// The function of every delegate in a signal that replays.
 let receiveReplayEvent: Multicast.Function = { context, _, payload, _ in
   Unmanaged<AnyHandler>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.receive(kept: payload!) }
 }

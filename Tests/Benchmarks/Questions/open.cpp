@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // Represents header-only peers such as Boost.Signals2, which need libstdc++.
+    // Represents header-only peers, such as Boost.Signals2, because they need libstdc++.
     {"libstdc++", "libstdc++.so.6"},
 };
 
