@@ -19,8 +19,8 @@ public final class Broadcaster: Sendable {
   /// Creates a broadcaster that is independent of all others.
   public init() {}
 
-  /// Registers an observer of a protocol. An observer that is already registered moves to the end
-  /// and to the new place.
+  /// Registers an observer of a protocol. Registering an observer again moves it to the end and
+  /// replaces its place.
   ///
   /// - Parameters:
   ///   - observer: An object.

@@ -37,8 +37,8 @@ public final class Delivery: Sendable {
   }
 
   private let queue: Multicast.Queue
-  /// A multicast with a single delegate, whose calls are made by the queue. Each call runs the
-  /// `DeferredCall` in its payload.
+  /// A multicast with a single delegate. The queue calls this delegate, which runs the
+  /// `DeferredCall` in the call's payload.
   private let works: Multicast
   private let waker: Waker?
 
@@ -80,7 +80,7 @@ public final class Delivery: Sendable {
   }
 
   // Notifications, runs and waits retain `self`. Therefore only two threads can still be inside
-  // `wake`: the delivery's own thread, and this thread if it has released the last reference there.
+  // `wake`: the delivery's own thread, and this thread if `wake` has released the last reference.
   // The end of such a call cannot be detected, so the waker is leaked.
   deinit {
     works.destroy(withinNanoseconds: 0)

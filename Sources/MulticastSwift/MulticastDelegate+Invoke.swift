@@ -106,8 +106,7 @@ extension MulticastDelegate where P: Sendable {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - place: Where the delegate is called.
   ///   - priority: Delegates with a higher priority are called first.
-  ///   - isUnique: Whether a delegate that has already been added moves to the end and to this
-  ///     place.
+  ///   - isUnique: Whether adding a delegate again moves it to the end and replaces its place.
   ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for debugging output, up to 63 bytes long.
   /// - Returns: The registration. It is not live if the lifetime has ended or memory runs out.
@@ -214,7 +213,7 @@ extension MulticastDelegate where P: Sendable {
   /// The function calls the delegates that are registered when it begins, except those that are
   /// removed or paused before their call begins. A removal does not wait for these calls.
   ///
-  /// The name is not `invoke`, because the compiler would then prefer this overload in every async
+  /// If the function were named `invoke`, the compiler would prefer this overload in every async
   /// function.
   ///
   /// - Parameters:

@@ -136,7 +136,7 @@ public final class MulticastDelegate<P> {
   private func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ function: Multicast.Function?
   ) -> Registration {
-    // This uses `defer`, because a closure around the body would take longer than the add itself.
+    // Use `defer`, because wrapping the body in a closure would take longer than the add itself.
     defer { withExtendedLifetime(delegate) { withExtendedLifetime(self) {} } }
     var token = Multicast.Token()
     guard let object = DelegateRepresentation.object(of: delegate) else {
@@ -328,7 +328,7 @@ extension MulticastDelegate: CustomDebugStringConvertible {
   public var debugDescription: String { withExtendedLifetime(self) { target.describedText } }
 }
 
-/// The parts of a multicast that few programs use. Both are created when either is first used.
+/// Two parts of a multicast that few programs use. Both are created when either is first used.
 final class PlacesAndWatch: Sendable {
   let places = PlaceTable()
   let watch = WatchSlot()

@@ -23,8 +23,8 @@ public final class Signal<Event: Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - count: The number of past events that a closure or stream receives when it is added,
-  ///     before any new event, even if other threads invoke at the same time. With 1, the signal
-  ///     holds a current value.
+  ///     before any new event, even if other threads invoke at the same time. With 1, the last
+  ///     event acts as the signal's current value.
   ///   - label: A name for ``debugDescription``, at most 63 bytes.
   ///   - listenersChanged: Called with true when the first closure or stream has been added, and
   ///     with false when the last one has been removed. It can start and stop a source that should

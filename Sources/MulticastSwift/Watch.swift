@@ -109,7 +109,7 @@ final class WatchSlot: Sendable {
       content.running += 1
       return (content.changes, older, content.running == 1)
     }
-    // This may wait for functions of the previous watch, so the lock is not held.
+    // Setting a watch may wait for functions of the previous one, so do not hold the lock.
     let status: Multicast.Status
     if var options = watch?.options {
       status = target.setWatch(&options)
@@ -130,8 +130,8 @@ final class WatchSlot: Sendable {
   }
 
   deinit {
-    // One of a watch's functions may still be running, and may have released the last reference to
-    // the multicast. Therefore the watches are leaked.
+    // A function of one of the watches may still be running, and may have released the last
+    // reference to the multicast. Therefore the watches are leaked.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }

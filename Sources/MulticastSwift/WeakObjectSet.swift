@@ -46,7 +46,7 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
 
   /// Inserts an object.
   ///
-  /// - Returns: The object, and whether it was inserted, which is false if it was already a member.
+  /// - Returns: The object, and whether it was inserted: false if it was already a member.
   /// - Complexity: O(1), amortized.
   @discardableResult
   public mutating func insert(_ object: T) -> (inserted: Bool, memberAfterInsert: T) {

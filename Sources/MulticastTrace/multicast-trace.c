@@ -117,7 +117,7 @@ static void find_object(char *path, size_t size) {
 static void set_environment(int block) {
   char object[4200], value[64];
   find_object(object, sizeof object);
-  // The loader splits LD_PRELOAD at colons and spaces, so a path that contains them cannot be used.
+  // The loader splits LD_PRELOAD at colons and spaces, so replace a path that contains either.
   if (strpbrk(object, ": ") != NULL) {
     int descriptor = open(object, O_RDONLY | O_CLOEXEC);
     must(descriptor >= 0, object);

@@ -122,12 +122,12 @@ static void *get(void *object, const void *base, const char *name) {
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
-// Checks whether the object that contains a function is the library.
+// If the object that contains the function is the library, starts watching its calls.
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
-  // This rejects most objects without calling the loader, because the loader might call into one of
-  // them, such as an allocator.
+  // Rejects most objects without calling the loader, because the loader might call back into such
+  // an object, for instance an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -182,7 +182,7 @@ static void clean_environment(void) {
   else setenv("LD_PRELOAD", others + 1, 1);
 }
 
-// Takes effect only in the first constructor or function that calls it.
+// Only the first call has an effect, whether a constructor or another function makes it.
 static void begin(void) {
   static bool has_begun;
   const char *path = getenv(TRACE_VARIABLE);

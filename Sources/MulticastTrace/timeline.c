@@ -25,7 +25,7 @@ _Atomic(trace_process *) process;
 trace_state *trace;
 static int file = -1;
 static struct stat identity;  // of the file
-// Protects everything below and the process's tables.
+// Protects the variables below and the process's tables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // ---- Joining -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ bool timeline_join(void) {
   if (file < 0) {
     int opened = open(trace->file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (opened < 0) return refused(trace->file);
-    // Use a high number, because programs may rely on the lowest descriptors being free.
+    // Use a high descriptor, because programs may rely on the lowest ones being free.
     file = fcntl(opened, F_DUPFD_CLOEXEC, 200);
     if (file < 0) file = opened;
     else close(opened);
@@ -82,9 +82,9 @@ static bool is_file_there(void) {
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
 }
 
-// Frees the file's blocks that precede its last `trace->size` bytes. multicast-trace removes the
-// hole when the program has ended. Makes the system call directly, because fallocate() is a
-// cancellation point.
+// Frees the file's blocks that precede its last `trace->size` bytes. This leaves a hole, which
+// multicast-trace removes after the program has ended. Makes the system call directly, because
+// fallocate() is a cancellation point.
 static void forget_beginning(int64_t end) {
   enum { KEEP_SIZE = 1, PUNCH_HOLE = 2, BLOCK = 4096 };
   const int64_t spare = trace->size / 8, hole = (end - trace->size) / BLOCK * BLOCK;

@@ -1,4 +1,4 @@
-// The timeline of this process.
+// Records the events of this process in the timeline.
 
 #ifndef MULTICAST_TRACE_TIMELINE_H
 #define MULTICAST_TRACE_TIMELINE_H

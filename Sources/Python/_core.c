@@ -2,17 +2,17 @@
  *
  * Each registration is one delegate, which consists of the C function `call` and, as its context,
  * the Python object that contains the callable. The library is responsible for order, events,
- * removals, waits and cycles.
+ * removals and waits, and detects waits that would cause a deadlock.
  *
  * The interpreter's lock. If C code cannot use a multicast, invoking it does not release the lock,
  * so its delegates run with the lock held. If C code has the handle or the multicast replays, an
- * invocation may have to wait for another thread. Therefore it first releases the lock, because the
- * other thread may need it, and the library does not know about this lock when it searches for
- * cycles. A removal first tries not to wait, and releases the lock only if it has to wait.
+ * invocation may have to wait for another thread. Therefore it first releases the lock, which the
+ * other thread may need. The library does not know about this lock, so it could not detect the
+ * deadlock. A removal first tries not to wait, and releases the lock only if it has to wait.
  *
  * Payloads. A plain invocation passes the address of its frame, which is on the stack. If a call
- * may outlive the invocation, or if C code may read the payload, the payload is an object, and C
- * code receives the address of its `wire`, which identifies it.
+ * may outlive the invocation, or if C code may read the payload, the arguments are in an object
+ * instead. C code receives the address of the object's `wire`, which identifies the object.
  *
  * Ownership. The library holds one reference to each registration and each payload. Until the
  * library releases them, their multicast keeps them in a list and reports them to the garbage
@@ -103,7 +103,7 @@ static atomic_int is_over, is_forking;
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
 static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
 
-/* Maps wires to the addresses of payloads. It contains no stale or forged wires. */
+/* Maps the wires of live payloads to their addresses. Stale or forged wires are not found. */
 static PyObject *payloads;
 static uint64_t mark, last_number;
 
@@ -401,9 +401,9 @@ static void release_payload(const void *payload, size_t size) {
 static void fork_begins(void) { atomic_store(&is_forking, 1); }
 static void fork_is_over(void) { atomic_store(&is_forking, 0); }
 
-/* In the child, where `new_mark` is not None, the library neither makes nor releases queued calls,
- * because they belong to the parent. Therefore this function releases their payloads, except those
- * still needed by calls on this thread, deferred invocations or replays. */
+/* In the child of a fork, where `new_mark` is not None, the library neither makes nor releases
+ * queued calls, because they belong to the parent. Therefore this function releases their payloads,
+ * except those still needed by calls on this thread, deferred invocations or replays. */
 static PyObject *after_fork(PyObject *module, PyObject *new_mark) {
   PyObject *key, *address;
   Py_ssize_t at = 0;
@@ -759,8 +759,8 @@ static void held_dealloc(PyObject *object) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* wait(is_queue, handle, nanoseconds) waits for calls in a queue, or until an ended object's calls
- * have returned. It waits in slices and handles signals in between. */
+/* wait(is_queue, handle, nanoseconds) waits until a call is queued, or until an ended object's
+ * calls have returned. It handles signals in between by waiting in short slices. */
 static PyObject *wait_for(PyObject *module, PyObject *args) {
   unsigned long long handle, left;
   int is_queue;
@@ -784,10 +784,10 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
 
 /* ---- Functions of handles -------------------------------------------------------------------- */
 
-/* The arguments of X are a name, whether the function releases the lock, and the result for the
- * handle `id`, which is a number or a negative status. Functions that end an object remove its
- * registrations without waiting; wait() then waits for their calls. Functions that may call C code
- * release the lock, because the C code may wait for a thread that needs it. */
+/* The arguments of X are a function's name, whether it releases the lock, and an expression for its
+ * result, given the handle `id`: a number or a negative status. Functions that end an object remove
+ * its registrations without waiting; wait() then waits for their calls. Functions that may call C
+ * code release the lock, because the C code may wait for a thread that needs it. */
 #define FUNCTIONS(X)                                                                          \
   X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
   X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \

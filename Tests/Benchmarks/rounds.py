@@ -47,7 +47,7 @@ def main():
 
 
 def added_to(before, results):
-    """Updates earlier results with these measures. Measures are replaced as a whole, because only
+    """Replaces measures in earlier results with new ones. Each is replaced as a whole, because only
     figures from the same run are comparable."""
     for key in ("cpu", "cores", "virtual", "c++"):
         if before["machine"][key] != results["machine"][key]:

@@ -17,7 +17,7 @@ final class Channel<Event: Sendable>: Sendable {
     var receivers = Fifo<CheckedContinuation<Event?, Never>>()
     var senders = Fifo<Sender>()
     var newestSender = 0
-    /// The numbers of senders that were cancelled before they began to wait.
+    /// The numbers that identify senders cancelled before they began to wait.
     var cancelled: Set<Int> = []
     var isFinished = false
   }
@@ -82,7 +82,7 @@ final class Channel<Event: Sendable>: Sendable {
     } onCancel: {
       cancelSender(number)
     }
-    // If the cancellation handler was called, it has returned, so remove the number it inserted.
+    // If the cancellation handler ran, it has returned by now, so remove the number it inserted.
     if Task.isCancelled { _ = content.withLock { $0.cancelled.remove(number) } }
     return outcome
   }

@@ -8,7 +8,7 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let hasPlace: Bool
   /// Where the closure is called; nil for the invoking thread.
   private let place: Place?
-  /// Limits a closure that is called once, at a place, to one pending call; otherwise nil.
+  /// Limits a closure added with `once` to one pending call at its place; otherwise nil.
   private let gate: OnceGate?
   /// The stream's channel; nil for a closure.
   private let channel: Channel<Event>?
@@ -85,7 +85,7 @@ class AnyHandler: @unchecked Sendable {
   func receive(kept: UnsafeRawPointer) {}
 }
 
-/// The function of all delegates in a signal that replays.
+/// The function of every delegate in a signal that replays.
 let receiveReplayEvent: Multicast.Function = { context, _, payload, _ in
   Unmanaged<AnyHandler>.fromOpaque(context!)._withUnsafeGuaranteedRef { $0.receive(kept: payload!) }
 }

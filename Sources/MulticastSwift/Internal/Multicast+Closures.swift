@@ -3,9 +3,9 @@ import MulticastRuntime
 
 // MARK: - Visiting
 
-// These core functions pass delegates to a closure. To store a non-escaping closure, Swift would
-// have to copy it to the heap, so these functions call C functions of MulticastRuntime, which have
-// Swift's calling convention. The closure receives each delegate's context and function.
+// These core functions pass delegates to a closure. Swift cannot store a non-escaping closure
+// without copying it to the heap, so these functions pass it to C functions in MulticastRuntime,
+// which have Swift's calling convention. The closure receives each delegate's context and function.
 
 /// Calls `multicast_visit`.
 @usableFromInline @_silgen_name("multicast_swift_visit")

@@ -1,7 +1,7 @@
 /// Maps numbers to the places of a multicast's delegates.
 ///
-/// The number is stored in the `events` field of the registration, which is unused in a multicast
-/// that is visited but never invoked.
+/// Each number is stored in the `events` field of a registration. This field is otherwise unused,
+/// because these multicasts are visited but never invoked.
 final class PlaceTable: Sendable {
   private struct Entry: Sendable {
     let place: Place
@@ -39,7 +39,7 @@ final class PlaceTable: Sendable {
     return number
   }
 
-  /// Sets the delegate's registration after the add.
+  /// Sets the registration of a delegate that has just been added.
   func set(_ registration: Registration, at number: UInt64) {
     entries.withLock { $0.ofNumber[number]?.registration = registration }
   }

@@ -5,8 +5,8 @@ import Synchronization
 /// takes amortized O(1) time, and the number of deallocated delegates whose memory has not been
 /// freed is at most n or 64, whichever is larger.
 ///
-/// All orderings are relaxed, so with concurrent adds, a removal may happen twice or slightly
-/// later.
+/// All orderings are relaxed, so concurrent adds may cause a removal to happen twice or slightly
+/// late.
 struct PruneSchedule: ~Copyable {
   private let additions = Atomic(0)
   private let limit = Atomic(64)

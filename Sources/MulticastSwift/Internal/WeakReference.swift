@@ -8,8 +8,8 @@ import MulticastRuntime
 /// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
 /// the runtime's ABI. macOS always uses the box, which also works with Objective-C objects.
 enum WeakReference {
-  /// Returns the object with a strong reference, or NULL if it has been deallocated. The
-  /// multicast's options contain `lock`, `unlock` and `release`.
+  /// Returns the object with a strong reference, or NULL if it has been deallocated. `lock`,
+  /// `unlock` and `release` are set in the multicast's options.
   static var lock: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     #if WeakBoxes
       return { context in
@@ -119,7 +119,7 @@ enum WeakReference {
       }
     }
 
-    /// Deallocating a box runs no code of the program, because a box has no strong reference.
+    /// Deallocating a box runs none of the program's code, because a box holds no strong reference.
     private static func dropUnused(_ boxes: inout [UInt: WeakBox]) {
       var unused: [UInt] = []
       var index = boxes.startIndex

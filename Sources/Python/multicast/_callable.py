@@ -106,4 +106,4 @@ def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
 
 
 def _anything(*args: Any, **kwargs: Any) -> None:
-    """Provides the signature for callables that have none."""
+    """Its signature is used for callables whose own signature is unknown."""

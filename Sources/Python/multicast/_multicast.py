@@ -252,7 +252,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
-        """In this block, invocations from Python call nothing and return 0. May be nested."""
+        """Inside the block, invocations from Python call nothing and return 0. May be nested."""
         self._pauses += 1
         try:
             yield
@@ -307,7 +307,7 @@ class Broadcaster:
         return self._handle
 
     def __getitem__(self, name: str) -> "AnyMulticast":
-        """The multicast of a name, always the same object. In hot paths, look it up only once."""
+        """The name's multicast, always the same object. In hot paths, look it up only once."""
         found = self._multicasts.get(name)
         if found is None:
             encoded = _encoded(name)

@@ -234,7 +234,7 @@ class Stream(Generic[T]):
     """The payloads of a multicast's invocations, one by one. See Multicast.listen().
 
     When `capacity` payloads are waiting, `overflow` determines whether the oldest one is dropped or
-    the new one is refused; `dropped` counts both. The stream ends when it is closed or the
+    the new one is refused; `dropped` counts both cases. The stream ends when it is closed or the
     multicast is destroyed.
     """
 

@@ -90,8 +90,8 @@ def evented(cls: K) -> K:
     """A decorator that gives a dataclass a Signal for each field, and one for all fields.
 
     An assignment to a field `x` invokes `x_changed(new, old)`, and then `changed("x", new, old)`.
-    If the class itself defines one, as in `x_changed = Signal(int, int)`, that Signal is used. Type
-    checkers know only these Signals. Raises TypeError for frozen classes and non-dataclasses.
+    If the class itself defines such a Signal, as in `x_changed = Signal(int, int)`, it is used.
+    Type checkers know only such Signals. Raises TypeError for frozen classes and non-dataclasses.
 
     Assigning an equal value is not a change. If the comparison raises an exception, or its result
     has no truth value, as with arrays, the values count as different. Values are not compared in

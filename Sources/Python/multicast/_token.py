@@ -49,7 +49,7 @@ class Token(_core.Held):
 
     @property
     def sender(self) -> Any:
-        """The only sender whose invocations are received; None for any, or if it has been freed."""
+        """The only accepted sender; None if any sender is accepted, or if it has been freed."""
         return self._sender() if type(self._sender) is weakref.ref else self._sender
 
     def remove(self, timeout: "float | None" = None) -> bool:

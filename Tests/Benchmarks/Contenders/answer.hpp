@@ -2,5 +2,5 @@
 
 #include <cstdint>
 
-/// The work that the asked thread does to answer a question.
+/// The work that an asker's thread does to answer a question.
 inline uint64_t answer(uint64_t question) { return question + 1; }

@@ -1,7 +1,7 @@
 /// The contenders, except those whose headers were not found.
 ///
-/// A contender is a class. A new object has no delegates, `add` returns a token for `remove`, and
-/// `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such
+/// A contender is a class whose new objects have no delegates. `add` returns a token for `remove`,
+/// and `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such
 /// functions.
 #pragma once
 

@@ -13,7 +13,7 @@ struct glib_asker {
   static std::string name() { return "GMainContext, GCond"; }
 
   glib_asker() {
-    // Wait for the loop. Until it runs, g_main_context_invoke() calls functions on this thread.
+    // Wait for the loop to run. Until then, g_main_context_invoke() calls functions on this thread.
     request begun{};
     GSource *source = g_idle_source_new();
     g_source_set_callback(source, receive, &begun, nullptr);

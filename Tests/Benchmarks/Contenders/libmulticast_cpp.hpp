@@ -7,8 +7,8 @@
 #include "slot.hpp"
 
 struct libmulticast_cpp_contender {
-  /// Returns a delegate, like `slot`. Two of these small lambdas are equal if they have the same
-  /// context.
+  /// Returns a lambda that does the same as `slot`. Two such lambdas are equal if they have the
+  /// same context.
   static auto of(void *context) {
     return [context](uint32_t event, const void *payload, size_t size) {
       work(context, event, payload, size);

@@ -46,7 +46,7 @@ class receiver {
 
   /// Called by a producer before each batch. Waits until there is room, so that no producer gets
   /// too far ahead. There is room for two batches, so that one can be sent while the other is being
-  /// received. Each batch costs the producer and the receiver one semaphore operation each.
+  /// received. For each batch, both the producer and the receiver execute one semaphore operation.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }

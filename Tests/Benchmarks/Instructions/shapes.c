@@ -408,8 +408,8 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// Lets a child process continue, including the counting, while this process waits for it. Until
-// fork() returns, callgrind counts the instructions of both processes.
+// Continues in a child process, where callgrind keeps counting, while this process waits for it.
+// Until fork() returns, callgrind counts the instructions of both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
 }

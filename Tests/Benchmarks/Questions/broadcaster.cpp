@@ -23,7 +23,7 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Measures a function. Each iteration passes it the next element, starting over after the last.
+/// Measures a function. Each iteration passes the next element to it, wrapping around at the end.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {

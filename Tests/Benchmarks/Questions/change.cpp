@@ -86,9 +86,9 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
   return remove<Contender>(state, count, [](batch<Contender> &all) { all.reverse(); });
 }
 
-/// Measures the unavoidable part of a random removal, which is to read the library's data about a
-/// delegate, 32 bytes in this benchmark. Each read depends on the previous one, because the
-/// instructions of a real removal keep the processor too busy to start the next read early.
+/// Measures the unavoidable part of a random removal: reading the 32 bytes that a library has
+/// stored about a delegate. Each read depends on the previous one, because in a real removal, other
+/// instructions keep the processor too busy to start the next read early.
 static bool read_shuffled(benchmark::State &state, size_t count) {
   struct kept {
     size_t next;
@@ -111,8 +111,8 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
 }
 
 /// Calls the function for at most one in ten delegates, so that the total stays close to
-/// `count`. The chosen delegates are evenly spaced and in random order, because a small number of
-/// random choices would give random results.
+/// `count`. The chosen delegates are evenly spaced and in random order, because the result would
+/// depend on chance if a few were chosen at random.
 template <class Contender, class Function>
 static bool here_and_there(benchmark::State &state, size_t count, Function function) {
   const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);

@@ -31,7 +31,7 @@ static auto enumerate(Full &all) -> decltype(all.contender.enumerate(middle(all)
 }
 
 /// Measures one of the functions above with 1, 16 and 1000 delegates, if the contender supports the
-/// operation. The function returns whether its result is correct.
+/// operation. The function returns whether the contender has given the right answer.
 template <class Contender, class Function>
 static void measure(const char *name, Function function) {
   using full = filled<Contender>;

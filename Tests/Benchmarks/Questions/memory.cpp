@@ -2,9 +2,9 @@
 //
 // Each measurement creates 100,000 delegates, in as many signals as this requires, or 100,000 empty
 // signals. Memory that is allocated for many objects at a time, or for the library as a whole, is
-// averaged over them. Counting begins before the library is first used and includes all allocations
-// by malloc. The count includes the signals or handles that the program holds, but not the
-// connections or tokens that the program needs to remove a delegate later.
+// averaged over all of these objects. Counting begins before the library is first used and includes
+// all allocations by malloc. The count includes the signals or handles that the program holds, but
+// not the connections or tokens that the program needs to remove a delegate later.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -99,7 +99,7 @@ template <class Contender> static const figures &counted(size_t each) {
   return place->second;
 }
 
-// The results are stored in the counters, in bytes. The time is meaningless.
+// Stores the results, in bytes, in the benchmark's counters. The time is meaningless.
 template <class Contender> static void bytes(benchmark::State &state, size_t each) {
   const figures &none = counted<Contender>(0), &some = counted<Contender>(each);
   if (!none.is_complete || !some.is_complete)

@@ -1,7 +1,7 @@
 // How long does it take to open a library, and what is loaded with it?
 //
-// Each iteration starts a process in which only libc is loaded, and which opens the library as a
-// plugin would. The file is in the page cache. These counters are the figures:
+// Each iteration starts a process that has loaded only libc, and that opens the library like a
+// plugin. The file is in the page cache. The figures are in these counters:
 //
 //   ns           the median time of dlopen(RTLD_NOW)
 //   resident_kb  the resident memory that dlopen() adds, whether shared or private
@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // Represents header-only peers such as Boost.Signals2, which need libstdc++.
+    // Represents header-only peers, such as Boost.Signals2, because they need libstdc++.
     {"libstdc++", "libstdc++.so.6"},
 };
 

@@ -1,4 +1,4 @@
-// How much time is saved by handing over the payload of queued calls instead of having it copied?
+// How much time is saved by handing over the payload of queued calls instead of copying it?
 //
 // The program already has the complete payload in its own buffer. A payload that is handed over is
 // released after its last call. The release function in this program only counts its calls. A real
@@ -73,8 +73,8 @@ template <class library, class Way> static void register_way() {
 }
 
 int main(int argc, char **argv) {
-  // By default malloc maps each large block and returns its memory to the system. Page faults would
-  // then dominate the result, and only for copied payloads.
+  // By default, malloc maps each large block and unmaps it when it is freed. Page faults would then
+  // dominate the result, but only for copied payloads.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 

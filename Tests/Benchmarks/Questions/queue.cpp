@@ -100,8 +100,8 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
         prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // A thread that has fallen behind does not catch up on the messages it missed, because
-          // that would send them in a burst.
+          // A thread that has fallen behind does not catch up, because it would have to send the
+          // overdue messages in a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};

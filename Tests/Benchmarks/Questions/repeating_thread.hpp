@@ -48,7 +48,7 @@ class repeating_thread {
 
 /// Measures the total repetitions of all threads while all of them are running. (If each thread
 /// made a fixed number of repetitions, and there were more threads than processors, the last thread
-/// would run alone.) An iteration is a period of time.
+/// would run alone.) An iteration lasts for a fixed time.
 inline void throughput(benchmark::State &state, const std::deque<repeating_thread> &threads) {
   auto sum = [&] {
     uint64_t rounds = 0;

@@ -343,8 +343,8 @@ static void trim(void) {
   if (function != NULL) function();
 }
 
-// Fills one multicast after another with a million delegates, and empties it again. Returns the
-// number of multicasts that could be filled.
+// Fills a multicast with a million delegates and empties it, one multicast after another. Returns
+// the number of multicasts that could be filled.
 static double fill_and_empty(size_t count) {
   static multicast_delegate some[4096];
   for (size_t i = 0; i < 4096; i++) some[i] = delegate(i);

@@ -93,8 +93,8 @@ TEST_CASE("the child of a fork can use what other threads were using") {
 
 TEST_CASE("an observer that was being added ends in the child of a fork") {
   // The gates are not members of the observer, because the child destroys the observer. A thread of
-  // the parent is waiting for a gate during the fork, and a gate must not be destroyed in this
-  // state.
+  // the parent is waiting for a gate during the fork, and a gate must not be destroyed while a
+  // thread is waiting.
   struct gates {
     gate entered, let_go;
   } both;

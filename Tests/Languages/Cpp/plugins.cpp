@@ -1,5 +1,5 @@
-// Tests that a program and a plugin that hides its symbols share the data that the header keeps per
-// process. The plugin is in Plugin/.
+// Tests that the header's per-process data is shared by a program and a plugin that hides its
+// symbols. The plugin is in Plugin/.
 #include <dlfcn.h>
 
 #include "Plugin/plugin.hpp"

@@ -1,4 +1,4 @@
-// Tests signals' policies, calls to either all delegates or none, and descriptions of delegates.
+// Tests signals' policies, all-or-none invocations, and descriptions of delegates.
 #include <stdexcept>
 
 #include "test.hpp"

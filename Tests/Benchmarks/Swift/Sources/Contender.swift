@@ -22,7 +22,7 @@ protocol Contender: AnyObject, SendableMetatype {
   func invoke(times: Int) async
 }
 
-/// A weak reference to a counter in addition to those of the contenders.
+/// An additional weak reference to a counter, outside the contenders.
 final class Reference {
   private weak var counter: Counter?
 

@@ -1,6 +1,6 @@
 // Includes every public header after the file that MACROS names, which contains macros of other
-// libraries. Each macro expands to MACRO_OF_ANOTHER, so that the compiler's messages show a macro
-// that a header uses by mistake.
+// libraries. Each macro expands to MACRO_OF_ANOTHER, so that the compiler's message shows if a
+// header uses one by mistake.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -59,7 +59,7 @@ static inline void *worker_send(void *context) {
   multicast_invocation how = multicast_invocation_default();
   how.payload = &number; /* The queue copies it. */
   how.size = sizeof number;
-  /* Destroying the queue removes the delegate, so the result is 0 afterwards. */
+  /* Destroying the queue removes the delegate, so invocations then return 0. */
   while (multicast_invoke_with(worker->numbers, &how, NULL) == 1) {
     number += 1;
     how.flags = number % BURST == BURST - 1 ? MULTICAST_WAIT : 0;

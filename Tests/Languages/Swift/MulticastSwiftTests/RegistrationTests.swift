@@ -65,8 +65,8 @@ import Testing
       hasReturned.open()
     }
     isInCall.wait()
-    // This removal must not wait for the call, which returns only later. If the removal waited, the
-    // test would hang.
+    // This removal must not wait for the call, which returns only after the removal. If the removal
+    // waited, the test would hang.
     scoped = nil
     #expect(signal.isEmpty && scoped == nil)
     mayReturn.open()
