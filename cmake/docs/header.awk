@@ -127,7 +127,7 @@ FNR == 1 && is_cpp && /^\/\*/ {
 }
 FNR == 1 && is_cpp { print "/// @file"; is_head_of_part = 1; next }
 # Skips specializations of std classes, which Doxygen cannot find.
-is_cpp && /^\/\/\/ .*for std::unordered_/, is_cpp && /^};/ { next }
+is_cpp && /^\/\/\/ .*std::unordered_/, is_cpp && /^};/ { next }
 is_head_of_part && /^\/\// { $0 = "/" $0 }
 !/^\/\// { is_head_of_part = 0 }
 is_head && /^ \* +[a-z_]+[.]hpp  +/ {

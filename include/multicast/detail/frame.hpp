@@ -125,14 +125,17 @@ struct kept_cell {
   explicit kept_cell(value<Arg> &&given) : kept(std::move(given)) {}
 };
 
+/// A base class that aligns its derived class as is_copy() expects, unless that class needs more.
+struct alignas(copy_alignment) aligned_copy {};
+
 /// The copy of a frame, with copies of the arguments. Arguments that were passed as rvalues are
 /// moved.
 template <typename Frame, typename Moves>
 struct copied_of;
 template <size_t... Index, typename... Args, bool... moves>
-struct alignas(copy_alignment) copied_of<frame_of<std::index_sequence<Index...>, Args...>,
-                                         std::integer_sequence<bool, moves...>>
-    : frame_of<std::index_sequence<Index...>, Args...>, kept_cell<Index, Args>... {
+struct copied_of<frame_of<std::index_sequence<Index...>, Args...>,
+                 std::integer_sequence<bool, moves...>>
+    : frame_of<std::index_sequence<Index...>, Args...>, kept_cell<Index, Args>..., aligned_copy {
   using frame = frame_of<std::index_sequence<Index...>, Args...>;
 
   /// The `copy` function of multicast_invocation.
