@@ -34,7 +34,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
   /// Returns the number of registrations under the lifetime.
   ///
-  /// @return The number. Delegates with dead objects are counted until they are removed.
+  /// @return The number. A delegate whose tracked object has died is counted until it is removed.
   ///
   /// Cost:      O(1).
   /// @since 1.1

@@ -73,7 +73,8 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group in mcast::groups. Signals pass the tokens of delegates added to the group to add().
+/// A group in mcast::groups. A signal calls add() with the token of each delegate that it adds to
+/// the group.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -97,18 +98,19 @@ struct basic_options {
   /// Only the delegate's newest call stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
-  /// Equal delegates are removed before the delegate is added. Functions, methods of an object, and
-  /// lambdas that are not larger than a pointer are equal if all their parts are equal (default:
-  /// false).
+  /// Equal delegates are removed before the delegate is added (default: false). Functions, methods
+  /// of an object, and lambdas that are not larger than a pointer are equal if all their parts are
+  /// equal.
   /// @since 1.1
   bool unique = false;
-  /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
-  /// delegate receives a new priority, one above the highest existing priority. There are 2^30 such
-  /// priorities. All of them become available again once the signal has no delegate added this way.
-  /// If they are used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
+  /// The delegate is placed before all existing ones, and its `priority` is ignored (default:
+  /// false). Each such delegate receives a new priority, one above the highest existing priority.
+  /// There are 2^30 such priorities. All of them become available again once the signal has no
+  /// delegate added this way. If they are used up, add() fails with MULTICAST_ERROR_LIMIT.
   /// @since 1.1
   bool at_front = false;
-  /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).
+  /// The priority, which must be below 2^30 (default: 0). Delegates with a higher priority are
+  /// called first.
   /// @since 1.0
   int32_t priority = 0;
   /// The delegate is removed when this lifetime ends (default: none).
@@ -117,8 +119,8 @@ struct basic_options {
   /// The queue that makes the delegate's calls; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
-  /// A human-readable name, which dump() and describe() print. Up to 63 bytes are copied (default:
-  /// nullptr, none).
+  /// A human-readable name, which dump() and describe() print (default: nullptr, none). Up to 63
+  /// bytes are copied.
   /// @since 1.1
   const char *label = nullptr;
   /// The delegate receives no replays; see policies::replay (default: false).
@@ -238,7 +240,8 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. If a signal's calls cannot be queued, these options do not compile.
+/// Returns options with a queue. Adding a delegate with them does not compile if the signal's calls
+/// cannot be queued.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.
@@ -250,7 +253,7 @@ inline detail::queued_options on(queue_reference queue) noexcept {
   result.queue = queue;
   return result;
 }
-/// Options with a lifetime.
+/// Returns options with a lifetime.
 ///
 /// @param lifetime  An mcast::lifetime or a handle.
 /// @return The options.
@@ -260,7 +263,7 @@ inline detail::queued_options on(queue_reference queue) noexcept {
 inline options under(lifetime_reference lifetime) noexcept {
   return detail::changed([&](options &how) { how.lifetime = lifetime; });
 }
-/// Options with a priority.
+/// Returns options with a priority.
 ///
 /// @param priority  The priority, below 2^30. Delegates with a higher priority are called first.
 /// @return The options.
@@ -270,7 +273,7 @@ inline options under(lifetime_reference lifetime) noexcept {
 inline options priority(int32_t priority) noexcept {
   return detail::changed([&](options &how) { how.priority = priority; });
 }
-/// Options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
+/// Returns options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
 ///
 /// @param label  A human-readable name. Up to 63 bytes are copied when the delegate is added.
 /// @return The options.

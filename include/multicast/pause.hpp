@@ -63,7 +63,7 @@ class [[nodiscard]] scoped_pause {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
     const detail::process_lock lock(detail::guarded::pauses);
-    detail::pauses::entry &found = all.entries[id];  // it is there
+    detail::pauses::entry &found = all.entries[id];  // exists while a pause counts
     if (--found.count > 0) return;
     if (is_signal_) {
       detail::alike(id).fetch_sub(1);

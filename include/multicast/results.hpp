@@ -172,8 +172,8 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   }
 
   /// Asks all delegates for their agreement, in order, until one refuses by returning a false
-  /// result. In that case, the delegates that had agreed are called again with other arguments, in
-  /// reverse order, so that they can undo what they did. Delegates that have since been removed are
+  /// result. If one refuses, the delegates that had agreed are called again with other arguments,
+  /// in reverse order, so that they can undo their work. Delegates that have since been removed are
   /// not called again.
   ///
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
@@ -212,7 +212,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return detail::ensure(visited) >= 0 && agreed;
   }
 
-  /// Passes each result to a function, before the next delegate is called.
+  /// Passes each result to a function before it calls the next delegate.
   ///
   /// @param function   Receives a result. If it returns bool, false stops the iteration.
   /// @param arguments  Passed to the delegates without being copied.
@@ -238,9 +238,9 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Combines all results.
   ///
   /// @param sum        The initial value.
-  /// @param function   Either a function as for std::accumulate(), which receives the current value
-  ///                   and a result, and returns the next value; or a function that receives a
-  ///                   reference to the value, and a result, and returns mcast::step::go_on or
+  /// @param function   Called with the current value and a result. Like a function for
+  ///                   std::accumulate(), it may return the next value. Alternatively, it may take
+  ///                   the value by reference, change it, and return mcast::step::go_on or
   ///                   mcast::step::stop.
   /// @param arguments  Passed to the delegates without being copied.
   /// @return The value.
@@ -325,7 +325,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       detail::question<R> question{target};
       arguments.results = &question;
       delegate->function(delegate->context, 0, &arguments, 0);
-      bool answer = true;  // if another thread has removed the delegate before the call
+      bool answer = true;  // stays true if another thread has removed the delegate
       if (question.made.is_there()) {
         decltype(auto) made = question.made.get();
         answer = is_true(made);
