@@ -13,7 +13,8 @@
 # are also libmulticast-local1 and libmulticast-local-dev, and likewise with MULTICAST_MQTT and
 # MULTICAST_NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with
 # machine code there is a package with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb,
-# which dpkg and apt install like any .deb. Line numbers depend on the build type.
+# which dpkg and apt install like any .deb. Whether the symbols include line numbers depends on the
+# build type.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
@@ -135,8 +136,8 @@ if(MULTICAST_NATS)
     "and on other machines: a NATS server carries\nthe notifications")
 endif()
 
-# Each package is a group of two components: one of the library, and one with the additional files
-# that Debian requires.
+# Each package is a group of two components: one with the library's files, and one with the
+# additional files that Debian requires.
 configure_file(cmake/changelog.in debian/changelog @ONLY)
 if(MULTICAST_GZIP)
   execute_process(COMMAND ${MULTICAST_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)

@@ -33,7 +33,8 @@ endif()
 
 set(multicast_wheel ${PROJECT_BINARY_DIR}/wheel)
 # Debian's headers include a configuration file for each processor, which is not installed for other
-# processors. The stable ABI needs only the sizes of C types from it, which are the same for all.
+# processors. From this file, the stable ABI needs only the sizes of C types, which are the same on
+# all of them.
 get_filename_component(multicast_python_version ${multicast_python_headers} NAME)
 foreach(processor x86_64 aarch64 riscv64)
   configure_file(${multicast_python_config}
@@ -53,7 +54,7 @@ set_target_properties(multicast_python PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
 # The wheel's platform tag names the oldest supported glibc (see OldGlibc.cmake) or musl; a wheel
-# with neither is only for this machine's libc.
+# whose tag names neither is only for this machine's libc.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <features.h>

@@ -1,5 +1,5 @@
 // libmulticast-trace.so, which multicast-trace loads into a program through LD_PRELOAD. It finds
-// the library, watches all multicasts, and at exit records the delegates that have never been
+// libmulticast.so, watches all multicasts, and at exit records the delegates that have never been
 // removed.
 
 #define _GNU_SOURCE
@@ -118,16 +118,16 @@ EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_
 static void *get(void *object, const void *base, const char *name) {
   Dl_info info;
   void *found = dlsym(object, name);
-  // Ignore functions in other shared objects, such as the replacement above.
+  // Ignore functions in other shared objects, such as multicast_set_watch() in this file.
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
-// If the object that contains the function is the library, starts watching its calls.
+// If the object that contains the function is the library, starts watching the library's calls.
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
   // Rejects most objects without calling the loader, because the loader might call back into such
-  // an object, for instance an allocator.
+  // an object, for instance into an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -182,7 +182,7 @@ static void clean_environment(void) {
   else setenv("LD_PRELOAD", others + 1, 1);
 }
 
-// Only the first call has an effect, whether a constructor or another function makes it.
+// Only the first call has an effect, no matter which function makes it.
 static void begin(void) {
   static bool has_begun;
   const char *path = getenv(TRACE_VARIABLE);
@@ -224,7 +224,7 @@ static bool read_line(void *context, const char *text, size_t size) {
   return true;
 }
 
-// Runs after functions registered with atexit(), and after C++ destructors.
+// Runs after the functions registered with atexit() and the destructors of static C++ objects.
 __attribute__((destructor)) static void is_exiting(void) {
   dump it = {atomic_load(&process), ""};
   if (it.mine == NULL) return;
