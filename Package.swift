@@ -36,7 +36,7 @@ let package = Package(
     .target(name: "MulticastShims", cSettings: [.unsafeFlags(["-Os"], embedded)]),
     .target(
       name: "Multicast",
-      // CMulticast is not used here, but programs that depend on this target can import it.
+      // This target does not use CMulticast, but programs that depend on this target can import it.
       dependencies: ["CMulticast", "MulticastHeader", "MulticastShims"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded", embedded),

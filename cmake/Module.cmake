@@ -1,7 +1,7 @@
-# multicast::module, the library as a C++20 module: `import multicast;`
+# Defines multicast::module, the library as a C++20 module: `import multicast;`
 #
-# The including file sets multicast_module_dir, the directory of multicast.cppm. The module is
-# compiled only if a target links it, once, with the flags of the project that uses it. If the
+# The including file sets multicast_module_dir, the directory of multicast.cppm. If a target links
+# the module, CMake compiles the module once, with the flags of the project that uses it. If the
 # module cannot be built, multicast_module_reason gives the reason.
 
 unset(multicast_module_reason)

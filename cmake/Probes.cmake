@@ -6,7 +6,7 @@ if(NOT MULTICAST_PROBES)
   message(STATUS "USDT probes: off, as MULTICAST_PROBES says")
   return()
 endif()
-# mold 1.10 aborts when it combines objects with the weak symbol of the probes into one object.
+# mold 1.10 aborts when it combines objects that contain the probes' weak symbol into one object.
 if(NOT MULTICAST_GNU_LD AND CMAKE_LINKER MATCHES "mold")
   message(STATUS "USDT probes: off, as mold makes the static library; MULTICAST_GNU_LD=ON has them")
   return()

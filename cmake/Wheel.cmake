@@ -32,9 +32,9 @@ if(NOT EXISTS "${multicast_python_headers}/Python.h")
 endif()
 
 set(multicast_wheel ${PROJECT_BINARY_DIR}/wheel)
-# Debian's headers include a configuration file for each processor, which is not installed for other
-# processors. From this file, the stable ABI needs only the sizes of C types, which are the same on
-# all of them.
+# Debian's Python headers include a configuration file for the target's processor, but Debian
+# installs only the file for this machine's processor. From this file, the stable ABI needs only the
+# sizes of C types, which are the same for all of these processors.
 get_filename_component(multicast_python_version ${multicast_python_headers} NAME)
 foreach(processor x86_64 aarch64 riscv64)
   configure_file(${multicast_python_config}

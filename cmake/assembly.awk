@@ -171,8 +171,8 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
 # Drops the list of RISC-V extensions, some of which older assemblers do not know. Without the list,
 # assemblers use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
-# Calls to symbols that begin with a dollar sign are not supported by clang on RISC-V, or by GNU's
-# assembler on ARM. Demanglers accept both forms.
+# Adds an underscore to names that begin with a dollar sign, because clang on RISC-V and GNU's
+# assembler on ARM do not support calls to such symbols. Demanglers accept both forms.
 /^\t\.eabi_attribute\t/ && !is_arm { lacks_dollars = is_arm = 1; print "\t.arch\tarmv7-a" }
 lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
 # Unwinding tables must be in .eh_frame, which is loaded. For targets without an operating system,

@@ -1,4 +1,4 @@
-# Adapts the LLVM IR of the core, which swiftc compiles for Cygwin, to Windows.
+# Adapts the core's LLVM IR, which swiftc has generated for Cygwin, to Windows.
 
 # With the target Cygwin, LLVM would emulate thread-local variables.
 /^target triple = / { sub(/"[^"]*"/, "\"x86_64-w64-windows-gnu\"") }

@@ -16,8 +16,9 @@
 
 // ---- Visits -------------------------------------------------------------------------------------
 
-// The type of a closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. Its arguments
-// are a delegate's fields, passed in registers. Only the lowest bit of the result is defined.
+// The type of a closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. The closure's
+// arguments are a delegate's fields, passed in registers. Only the lowest bit of the result is
+// defined.
 typedef SWIFT_CALL uint8_t closure_function(void *context, multicast_function function,
                                             SWIFT_CONTEXT void *captured);
 

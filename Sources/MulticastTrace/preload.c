@@ -18,8 +18,8 @@
 
 // There can be only one watch of all multicasts. If the program also sets one, the trace's watch
 // calls the program's functions. Objects of this type are never freed, because a function of a
-// replaced watch may still be running. This is acceptable because a program sets few different
-// watches.
+// replaced watch may still be running. Never freeing them is acceptable, because a program sets few
+// different watches.
 typedef struct both {
   multicast_watch program;
   struct both *next;
@@ -95,7 +95,7 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function in programs that are linked with the library.
+// Replaces the library's multicast_set_watch() in programs that are linked with the library.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;
@@ -151,9 +151,9 @@ static void look(const void *function) {
 
 static void begin(void);
 
-// The library calls this function when it is loaded, no matter how it is loaded. Replacing dlopen()
-// instead would not work, because the loader would then search for libraries on behalf of this
-// object instead of the program.
+// The library calls this function when it is loaded, either at program start or later by dlopen().
+// Replacing dlopen() instead would not work, because the loader would then search for libraries on
+// behalf of this object instead of the program.
 #ifdef __GLIBC__
 EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                void *object) {

@@ -18,7 +18,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 struct queue_reference {
   /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default, to no handle.
+  /// Refers to the given handle, or by default to none.
   ///
   /// @param given  The handle.
   ///
@@ -34,7 +34,7 @@ struct queue_reference {
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return The handle; zero for none.
+  /// @return The handle; zero if there is none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -46,7 +46,7 @@ struct queue_reference {
 struct lifetime_reference {
   /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default, to no handle.
+  /// Refers to the given handle, or by default to none.
   ///
   /// @param given  The handle.
   ///
@@ -62,7 +62,7 @@ struct lifetime_reference {
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return The handle; zero for none.
+  /// @return The handle; zero if there is none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -98,9 +98,9 @@ struct basic_options {
   /// Only the delegate's newest call stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
-  /// Equal delegates are removed before the delegate is added (default: false). Functions, methods
-  /// of an object, and lambdas that are not larger than a pointer are equal if all their parts are
-  /// equal.
+  /// Equal delegates are removed before the delegate is added (default: false). Delegates can be
+  /// equal if they are functions, methods of an object, or lambdas that are not larger than a
+  /// pointer. All of their parts must then be equal.
   /// @since 1.1
   bool unique = false;
   /// The delegate is placed before all existing ones, and its `priority` is ignored (default:

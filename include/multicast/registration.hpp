@@ -39,7 +39,7 @@ class registration {
   /// @return The result of multicast_token_remove(). After MULTICAST_OK, the delegate's captures
   ///         have been destroyed.
   ///
-  /// Threads:   waits for its running calls on other threads.
+  /// Threads:   waits for the delegate's running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
@@ -71,7 +71,7 @@ class registration {
   ///                 less, the function does not wait.
   /// @return The result of multicast_token_remove_within().
   ///
-  /// Threads:   waits for its running calls on other threads.
+  /// Threads:   waits for the delegate's running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0

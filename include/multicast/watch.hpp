@@ -94,8 +94,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process already has such a watch.
   /// Cost:      O(multicasts); makes three allocations. While the watch is set, each call has the
-  ///            additional cost stated in multicast_set_watch(), and locks for each watch
-  ///            function it calls.
+  ///            additional cost stated in multicast_set_watch(), and takes a lock for each watch
+  ///            function that it calls.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -105,7 +105,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal already has a watch.
   /// Cost:      O(1); makes four allocations. While the watch is set, each call has the additional
-  ///            cost stated in multicast_set_watch(), and locks for each watch function it calls.
+  ///            cost stated in multicast_set_watch(), and takes a lock for each watch function that
+  ///            it calls.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {

@@ -28,8 +28,8 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// Returns byte `i` of an object whose bytes are all zero. If this is a padding byte, the call is
-/// not a constant expression.
+/// Returns byte `i` of an object whose bytes are all zero. If the byte is padding, the call is not
+/// a constant expression.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];

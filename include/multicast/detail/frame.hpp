@@ -57,7 +57,7 @@ struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>..
   explicit frame_of(passed<Args>... given)
       : cell_of<Index, Args>(static_cast<passed<Args>>(given))... {}
 
-  /// Calls a callable with the first arguments of the invocation, or with its own copies of them.
+  /// Calls a callable with the first `count` arguments of the invocation, or with copies of them.
   template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
     if constexpr (count == sizeof...(Args) && !is_copied) {

@@ -31,8 +31,9 @@ class kept_token {
     if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
   }
 
-  /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
-  /// or its calls may be running, because the observer's destructor has to wait for them.
+  /// Begins an add. Fails while another add is in progress. Also fails while the previous delegate
+  /// is live or calls to it may be running, because the observer's destructor has to wait for these
+  /// calls.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;

@@ -58,7 +58,8 @@ class key_tree {
       node *here = place.load(std::memory_order_acquire);
       if (here == nullptr) {
         if (!made) made = std::make_unique<node>(key);
-        // If two threads insert the same key, `here` is then the first thread's node in the second.
+        // If two threads insert the same key, the second thread finds the first thread's node in
+        // `here`.
         if (place.compare_exchange_strong(here, made.get(), std::memory_order_acq_rel)) {
           return made.release()->value;
         }

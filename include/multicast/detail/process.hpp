@@ -36,8 +36,8 @@ class process_lock {
     if (!is_inside_fork()) mutex_.unlock();
   }
 
-  /// Whether this thread is inside fork(), where it holds all locks, and where the library may call
-  /// release functions.
+  /// Whether this thread is inside fork(). Inside fork(), the thread holds all locks, and the
+  /// library may call release functions.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == this_thread_id();
   }

@@ -21,8 +21,8 @@ class keyed_contexts;
 
 /// The tables, each with a lock. A thread that holds a lock may take the locks of later tables. The
 /// last table is split into parts, so that threads seldom wait for each other. There are few parts,
-/// because the thread sanitizer can track only a limited number of locks per thread, to which the
-/// library's locks also count.
+/// because the thread sanitizer can track only a limited number of locks per thread, and the
+/// library's own locks count as well.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 

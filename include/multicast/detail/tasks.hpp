@@ -39,8 +39,8 @@ struct posted final : task {
 };
 
 /// Returns this thread's number, which no other thread has ever had. The address of a thread-local
-/// variable would not do, because it may be reused after the thread has ended. Returns 0 if the
-/// system cannot store the number.
+/// variable would not be unique, because it may be reused after the thread has ended. Returns 0 if
+/// the system cannot store the number.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);

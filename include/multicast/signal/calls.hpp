@@ -75,7 +75,7 @@ class calls {
       }
     } else if constexpr (is == special) {
       // Only the thread that removes the delegate may call it, because it is called only once. If
-      // there are equal delegates, that thread may remove another of them.
+      // there are equal delegates, that thread may remove a different one.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

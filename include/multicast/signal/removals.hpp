@@ -26,9 +26,9 @@ class removals : public equals<R, Args...> {
   using base = equals<R, Args...>;
 
  public:
-  /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, of an equal function object whose class has an `==`, or of another signal. Then waits
-  /// like multicast_remove_every().
+  /// Removes every registration of an equal delegate. The delegate can be a function, a lambda that
+  /// is not larger than a pointer, a function object whose class has an `==`, or another signal.
+  /// Then waits like multicast_remove_every().
   ///
   /// @param delegate  The delegate, as it was passed to add() or add_extended().
   /// @return The number of removed delegates, and the status of multicast_remove_every().
