@@ -20,7 +20,7 @@ if(APPLE)
 endif()
 if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembly)
   if(CMAKE_C_COMPILER_TARGET)
-    # Swift's libraries are named after the target without its vendor.
+    # The targets of Swift's libraries for Linux always have the vendor "unknown".
     string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
   elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR)
     set(multicast_swift_target ${CMAKE_SYSTEM_PROCESSOR}-unknown-linux-gnu)

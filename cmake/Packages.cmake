@@ -1,4 +1,4 @@
-# The packages of `cpack`: an archive of everything, or Debian packages:
+# Configures the packages that `cpack` makes: an archive of everything, or Debian packages:
 #
 #   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON \
 #     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMULTICAST_MAINTAINER="Ada <ada@example.org>"
@@ -18,7 +18,7 @@
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-# The maintainer, determined as Debian's tools determine it.
+# Determines the maintainer as Debian's tools do.
 set(multicast_maintainer "$ENV{DEBFULLNAME}")
 if(NOT multicast_maintainer)
   set(multicast_maintainer "libmulticast maintainers")

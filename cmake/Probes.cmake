@@ -13,7 +13,7 @@ if(NOT MULTICAST_GNU_LD AND CMAKE_LINKER MATCHES "mold")
 endif()
 include(CheckCSourceCompiles)
 if(NOT multicast_has_sdt)
-  unset(multicast_has_sdt CACHE)  # the header may have been installed since
+  unset(multicast_has_sdt CACHE)  # the header may have been installed since the last check
 endif()
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <sys/sdt.h>

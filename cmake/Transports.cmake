@@ -1,4 +1,4 @@
-# The transports of broadcasters: libmulticast-local (between processes, built unless
+# Builds the transports of broadcasters: libmulticast-local (between processes, built unless
 # MULTICAST_LOCAL is OFF), libmulticast-mqtt (built if MULTICAST_MQTT is ON) and libmulticast-nats
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
 # and, if it needs one, a client library, which Debian provides.

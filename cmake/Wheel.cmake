@@ -1,4 +1,4 @@
-# The wheel for Python, which contains the library and an extension for the stable ABI:
+# Builds the wheel for Python, which contains the library and an extension for the stable ABI:
 #
 #   cmake --build build --target wheel && pip install build/multicast-*.whl
 #

@@ -24,7 +24,7 @@ _Atomic(trace_process *) process;
 
 trace_state *trace;
 static int file = -1;
-static struct stat identity;  // of the file
+static struct stat identity;  // identifies the file
 // Protects the variables below and the process's tables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 

@@ -81,7 +81,7 @@ class call_range<void(Args...), Given...> {
     /// Cost:      O(1); does not call the library.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
-    /// Whether both iterators are at the end, or neither is.
+    /// Compares iterators. Two iterators are equal if both or neither of them are at the end.
     ///
     /// @return Whether they are equal.
     ///

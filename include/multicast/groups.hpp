@@ -115,7 +115,7 @@ class groups {
   /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
-  /// Pauses the current delegates of a group until the result is destroyed.
+  /// Pauses the current delegates of a group until the returned pauses are destroyed.
   ///
   /// @param key  The group, which need not exist.
   /// @return One pause for each delegate.

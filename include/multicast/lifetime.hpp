@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A lifetime. Delegates added under it are removed together when it ends.
+/// A lifetime. Delegates added under a lifetime are removed together when the lifetime ends.
 ///
 /// Threads:   any. The destructor waits for calls on other threads, as multicast_lifetime_end()
 ///            does.

@@ -66,7 +66,7 @@ class [[nodiscard]] next_invocation {
   next_invocation(next_invocation &&other) noexcept
       : arrival_(std::move(other.arrival_)), token_(std::exchange(other.token_, {0})) {}
   next_invocation &operator=(next_invocation &&other) noexcept {
-    next_invocation taken(std::move(other));  // `other` may be this one
+    next_invocation taken(std::move(other));  // `other` may be this object
     arrival_.swap(taken.arrival_);
     std::swap(token_, taken.token_);
     return *this;
@@ -160,7 +160,7 @@ class [[nodiscard]] next_invocation {
   multicast_token token_ = {0};
 };
 
-/// Waits for the next invocation of a signal. Invocations that have already begun and replays do
+/// Waits for the next invocation of a signal. Replays, and invocations that have already begun, do
 /// not count.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.

@@ -27,7 +27,8 @@ class additions;
 ///
 /// A single method that is known at compile time and added without options needs no allocation, and
 /// costs little more than a scoped_registration. Any other delegate is added under a lifetime,
-/// which the object creates when it first needs one. Such an add costs several times as much.
+/// which the object creates when it first needs one. Adding such a delegate costs several times as
+/// much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1

@@ -105,8 +105,9 @@ struct basic_options {
   bool unique = false;
   /// The delegate is placed before all existing ones, and its `priority` is ignored (default:
   /// false). Each such delegate receives a new priority, one above the highest existing priority.
-  /// There are 2^30 such priorities. All of them become available again once the signal has no
-  /// delegate added this way. If they are used up, add() fails with MULTICAST_ERROR_LIMIT.
+  /// There are 2^30 such priorities. All of them become available again when the signal has no more
+  /// delegates that were added this way. If they are used up, add() fails with
+  /// MULTICAST_ERROR_LIMIT.
   /// @since 1.1
   bool at_front = false;
   /// The priority, which must be below 2^30 (default: 0). Delegates with a higher priority are

@@ -60,7 +60,7 @@ class listeners_changed_function {
 
   /// Whether there is a function.
   ///
-  /// @return false if it is empty.
+  /// @return false if the object is empty.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

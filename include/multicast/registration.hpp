@@ -78,8 +78,8 @@ class registration {
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
   }
-  /// Excludes the delegate from invocations until resume(). Calling pause() twice has the same
-  /// effect as calling it once, but each scoped_pause counts separately.
+  /// Excludes the delegate from invocations until resume() is called. Calling pause() twice has the
+  /// same effect as calling it once, but each scoped_pause counts separately.
   ///
   /// @return The result of multicast_token_pause().
   ///
@@ -94,9 +94,9 @@ class registration {
   /// Cost:      O(1).
   /// @since 1.0
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
-  /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
+  /// Whether the delegate is paused by pause() or by a scoped_pause of this registration.
   ///
-  /// @return Also false if the delegate has been removed.
+  /// @return true if the delegate is paused; false if it is not paused or has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -143,7 +143,7 @@ class registration {
   /// Whether the registration belongs to a signal, or to the signal of a connectable.
   ///
   /// @param s  The signal.
-  /// @return Also false if the delegate has been removed.
+  /// @return true if it does; false if it does not, or if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -153,7 +153,7 @@ class registration {
     return multicast_token_get_registration(token_, &all) == MULTICAST_OK &&
            all.target.id == s.handle().id;
   }
-  /// The token, for the functions of multicast.h.
+  /// The token, for use with the functions of multicast.h.
   ///
   /// @return The token; zero if there is no registration.
   ///
@@ -163,7 +163,7 @@ class registration {
 
   /// Whether both refer to the same registration.
   ///
-  /// @return Also true if neither refers to a registration.
+  /// @return true if they are equal, or if neither refers to a registration.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

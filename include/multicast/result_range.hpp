@@ -61,7 +61,7 @@ class result_range<R(Args...), Given...> {
     using iterator_category = std::forward_iterator_tag;  ///< Several passes are possible.
     using value_type = std::remove_cv_t<object>;          ///< A result.
     using difference_type = std::ptrdiff_t;               ///< The distance between two results.
-    using pointer = object *;                             ///< To a result.
+    using pointer = object *;                             ///< Points to a result.
     using reference = object &;                           ///< Valid until the range ends.
 
     /// Creates an end iterator.

@@ -140,7 +140,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether all results are true. Stops at the first result that is false.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return Also true if there is no delegate.
+  /// @return true if all results are true, or if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
@@ -157,7 +157,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether any result is true. Stops at the first result that is true.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return Also false if there is no delegate.
+  /// @return true if any result is true; false if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
@@ -179,12 +179,12 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
   ///
   /// @param asked  The arguments of the first calls.
-  /// @param undo   The arguments for undoing, passed to the delegates that had agreed. The results
-  ///               of these calls are ignored.
+  /// @param undo   The arguments with which the delegates that had agreed are called again. The
+  ///               results of these calls are ignored.
   /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
-  /// Errors:    the first exception that a delegate throws. If a delegate throws when it is asked,
-  ///            this counts as a refusal.
+  /// Errors:    the first exception that a delegate throws. A delegate that throws when it is asked
+  ///            counts as having refused.
   /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
@@ -352,7 +352,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       if (asked.made.is_there()) {
         ++self.results;
         detail::guard(self.arguments->where, [&] {
-          goes_on = false;  // if the body throws
+          goes_on = false;  // stays false if the body throws
           goes_on = (*self.body)(asked.made.get());
         });
       }

@@ -104,10 +104,10 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   /// thrown by a call on this thread, or by copying an argument. If copying an argument throws, no
   /// calls are queued. If the signal also replays invocations, no delegate is called at all.
   ///
-  /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
-  ///                   temporary or a value passed with std::move() is moved into the queue,
-  ///                   provided that neither this move nor the copies of the other arguments can
-  ///                   throw.
+  /// @param arguments  Delegates without a queue receive the arguments without a copy. If there are
+  ///                   calls to queue, a temporary or a value passed with std::move() is moved into
+  ///                   the queue, provided that neither this move nor the copies of the other
+  ///                   arguments can throw.
   /// @return The number of delegates called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.

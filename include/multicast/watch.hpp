@@ -116,7 +116,7 @@ class [[nodiscard]] watch {
   watch(watch &&other) noexcept
       : target_(other.target_), is_set_(std::exchange(other.is_set_, false)) {}
   watch &operator=(watch &&other) noexcept {
-    watch taken(std::move(other));  // `other` may be this one
+    watch taken(std::move(other));  // `other` may be this object
     std::swap(target_, taken.target_);
     std::swap(is_set_, taken.is_set_);
     return *this;

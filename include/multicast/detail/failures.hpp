@@ -49,7 +49,7 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
 /// by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;  // after the wait, exceptions are passed to the handler
+  bool is_over = false;  // if set, exceptions are passed to the handler
   numbers late;          // but exceptions of these registrations are dropped
 
   bool is_late(multicast_token token) const noexcept {

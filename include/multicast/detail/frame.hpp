@@ -52,7 +52,7 @@ struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>..
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
-  void *results = nullptr;  // the question<R>
+  void *results = nullptr;  // points to a question<R>
 
   explicit frame_of(passed<Args>... given)
       : cell_of<Index, Args>(static_cast<passed<Args>>(given))... {}

@@ -23,7 +23,7 @@ class key_tree {
   key_tree() = default;
   key_tree(key_tree &&other) noexcept : root_(other.root_.exchange(nullptr)) {}
   key_tree &operator=(key_tree &&other) noexcept {
-    key_tree taken(std::move(other));  // `other` may be this one
+    key_tree taken(std::move(other));  // `other` may be this object
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }

@@ -49,9 +49,9 @@ struct keyed {
   virtual ~keyed() = default;
   /// Destroys the callable but does not free the memory. Returns the memory's alignment.
   virtual size_t end() noexcept = 0;
-  /// Called only for contexts of the same kind.
+  /// Compares the callables. Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether the callable is this method with any object; `type` is the method's name_of().
+  /// Whether the callable is the given method, with any object. `type` is the name_of() its type.
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 

@@ -58,7 +58,7 @@ struct process_counts {
 /// built with older headers may use a shorter version of this struct at the same time, so new
 /// members are only added at the end.
 struct process_data : process_counts {
-  std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
+  std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // set by set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
   std::atomic<uint64_t> thread_key;  // thread-local key of the number, plus 1
   std::atomic<uint64_t> spied;       // how many calls all spies have recorded

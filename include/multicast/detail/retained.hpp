@@ -65,7 +65,7 @@ class retained {
   explicit retained(multicast target) noexcept : target_(target) {}
 
   multicast target_;
-  table<Context *> all_;  // by address
+  table<Context *> all_;  // keyed by address
 };
 
 }  // namespace mcast::detail

@@ -54,7 +54,7 @@ class watched {
 
  private:
   uintptr_t last_ = 0;  // never reused, because calls under an ended watch may still run
-  table<uintptr_t> numbers_;  // by the handle, plus 1
+  table<uintptr_t> numbers_;  // keyed by the handle plus 1
   table<functions> all_;
 };
 inline watched &all_watched() { return lasting(process().watches); }

@@ -52,7 +52,7 @@ bool prepare_object(T *object, const options *&how, options &changed) {
     is_good = is_good && changed.lifetime.id == 0;
     if constexpr (is_public) {
       if (is_good) changed.lifetime = object->observing();
-      if (is_good && changed.lifetime.id == 0) return false;  // failed without exceptions
+      if (is_good && changed.lifetime.id == 0) return false;  // failed, with -fno-exceptions
     }
     how = &changed;
   }
@@ -247,7 +247,7 @@ class additions : public insertion<R, Args...> {
                   "the other signal cannot be invoked with the arguments of this one, or has "
                   "other results");
     const multicast invoked = target.target_.make();
-    if (invoked.id == 0) return registration();  // failed without exceptions
+    if (invoked.id == 0) return registration();  // failed, with -fno-exceptions
     return this->template insert<access, may_queue>(how, [&](multicast) {
       detail::process().mortal_signals.fetch_add(1);
       detail::process().mortals.fetch_add(1);
@@ -365,7 +365,7 @@ class additions : public insertion<R, Args...> {
     if constexpr (std::is_convertible_v<T *, const observer *>) {
       if (how == nullptr && object != nullptr) {
         const multicast target = this->target_.make();
-        if (target.id == 0) return registration();  // failed without exceptions
+        if (target.id == 0) return registration();  // failed, with -fno-exceptions
         const observer &kept_by = *object;
         if (kept_by.kept_.begin())
           return base::template insert_kept<Access>(target, Access::pack(object), kept_by.kept_);

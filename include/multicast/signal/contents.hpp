@@ -63,7 +63,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return Also true if the delegate is paused.
+  /// @return true if it is registered, even if it is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -80,7 +80,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param object    The object or pointer, with the same type as in add().
   /// @param delegate  The method or callable; see remove().
-  /// @return Also true if the delegate is paused.
+  /// @return true if it is registered, even if it is paused.
   ///
   /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1

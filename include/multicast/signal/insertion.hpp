@@ -31,7 +31,8 @@ class insertion : public calls<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// The multicast, for the functions of multicast.h. Do not invoke it or add delegates to it.
+  /// The multicast, for use with the functions of multicast.h. Do not invoke it or add delegates to
+  /// it.
   ///
   /// @return The handle; zero before the first add and after a move.
   ///
@@ -72,7 +73,7 @@ class insertion : public calls<R, Args...> {
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
-    if (target.id == 0) return registration();  // failed without exceptions
+    if (target.id == 0) return registration();  // failed, with -fno-exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
