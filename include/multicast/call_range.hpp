@@ -70,7 +70,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1); does not call the library.
+    /// Cost:      O(1). Skips delegates that have since been removed, as `==` does.
     /// @since 1.1
     iterator &operator++() noexcept {
       range_->pass();
@@ -78,7 +78,7 @@ class call_range<void(Args...), Given...> {
     }
     /// Like the prefix `++`.
     ///
-    /// Cost:      O(1); does not call the library.
+    /// Cost:      O(1). Skips delegates that have since been removed, as `==` does.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
     /// Compares iterators. Two iterators are equal if both or neither of them are at the end.
