@@ -13,9 +13,9 @@ let package = Package(
   name: "multicast",
   platforms: [.macOS(.v15)],  // the first version with Swift's atomics
   products: [
-    // For Swift programs: the overlay and the core, as ordinary Swift, linked statically.
+    // For Swift programs: contains the overlay and the core as ordinary Swift, linked statically.
     .library(name: "MulticastSwift", targets: ["MulticastSwift"]),
-    // For C programs: `swift build -c release --traits Embedded` makes libmulticast.so.
+    // For C programs: `swift build -c release --traits Embedded` builds libmulticast.so.
     .library(name: "multicast", type: .dynamic, targets: ["Multicast"]),
     // For Swift programs that use the C interface: `import CMulticast` imports the header with
     // Swift names. The core is linked statically.
@@ -36,7 +36,7 @@ let package = Package(
     .target(name: "MulticastShims", cSettings: [.unsafeFlags(["-Os"], embedded)]),
     .target(
       name: "Multicast",
-      // CMulticast is not used here, but programs that depend on this target can import it.
+      // This target does not use CMulticast, but programs that depend on this target can import it.
       dependencies: ["CMulticast", "MulticastHeader", "MulticastShims"],
       swiftSettings: [
         .enableExperimentalFeature("Embedded", embedded),
@@ -45,8 +45,9 @@ let package = Package(
             // Optimize for size, except functions with the attribute @_optimize(speed).
             "-wmo", "-Osize", "-enforce-exclusivity=unchecked", "-Xfrontend", "-function-sections",
             "-Xfrontend", "-disable-stack-protector",
-            // Omit unwinding tables, so that no exception can pass through the library. SwiftPM
-            // cannot make swiftc use MulticastShims/common/unwind.c, which otherwise prevents it.
+            // Omit unwinding tables, so that no exception can pass through the library. Other
+            // builds prevent this with MulticastShims/common/unwind.c, but SwiftPM cannot make
+            // swiftc use that file.
             "-Xcc", "-fno-asynchronous-unwind-tables", "-Xcc", "-fno-unwind-tables",
           ], embedded),
       ],
@@ -74,8 +75,8 @@ let package = Package(
     // Declares, in C, the functions of the Swift runtime that the overlay uses.
     .target(name: "MulticastRuntime"),
     // The overlay imports the header as CMulticast, and never the Embedded module. It does not
-    // import MulticastHeader, which has the same declarations: in a program that imports both
-    // modules, the names of CMulticast would be missing.
+    // import MulticastHeader, which has the same declarations, because a program that imports both
+    // modules would not see the names of CMulticast.
     .target(
       name: "MulticastSwift", dependencies: ["CMulticast", "Multicast", "MulticastRuntime"],
       exclude: ["README.md"],

@@ -1,5 +1,5 @@
-# Builds the reference. Doxygen generates man pages for the C headers, and HTML for multicast.h with
-# the examples, for the transports' headers and for the C++ headers.
+# Builds the reference with Doxygen: man pages for the C headers, and HTML for all headers. The HTML
+# of multicast.h also contains the examples.
 #
 #   cmake --build build --target docs
 #

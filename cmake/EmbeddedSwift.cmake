@@ -20,7 +20,7 @@ if(APPLE)
 endif()
 if(CMAKE_CROSSCOMPILING AND NOT multicast_swift_target AND NOT multicast_assembly)
   if(CMAKE_C_COMPILER_TARGET)
-    # Swift's libraries are named after the target without its vendor.
+    # The targets of Swift's libraries for Linux always have the vendor "unknown".
     string(REPLACE "-pc-linux" "-unknown-linux" multicast_swift_target "${CMAKE_C_COMPILER_TARGET}")
   elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR)
     set(multicast_swift_target ${CMAKE_SYSTEM_PROCESSOR}-unknown-linux-gnu)
@@ -96,7 +96,7 @@ if(multicast_swift_target AND NOT multicast_assembly)
       -Xcc -mfloat-abi=hard -Xcc -mfpu=vfpv3-d16 -Xcc -mtp=cp15)
   endif()
   multicast_check_swift_target(${multicast_swift_target} "${multicast_swift_target_flags}")
-  # Use the C headers of the C compiler, except its built-in ones.
+  # Use the C compiler's header directories, except those of its built-in headers.
   set(directories ${CMAKE_C_IMPLICIT_INCLUDE_DIRECTORIES})
   if(CMAKE_OSX_SYSROOT)
     set(directories)

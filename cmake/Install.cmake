@@ -1,6 +1,5 @@
-# The files of `cmake --install`: the libraries, the headers, the CMake package, the pkg-config file,
-# multicast-trace.
-# No file contains the installation prefix, so an installation can be moved.
+# Installs the libraries, the headers, the CMake package, the pkg-config file and multicast-trace. No
+# file contains the installation prefix, so an installation can be moved.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

@@ -14,8 +14,8 @@ if(NOT multicast_architecture)
   set(multicast_architecture ${CMAKE_SYSTEM_PROCESSOR})
 endif()
 string(REPLACE aarch64 arm64 multicast_architecture "${multicast_architecture}")
-# macOS 11 is the first version for arm64. CMake itself sets no version, and without one the C
-# compiler targets the version of this machine.
+# macOS 11 is the first version for arm64. CMake itself sets no version, and without a version the C
+# compiler targets the build machine's version.
 set(multicast_macos ${CMAKE_OSX_DEPLOYMENT_TARGET})
 if(NOT multicast_macos)
   set(multicast_macos 11.0)
@@ -32,8 +32,8 @@ endif()
 
 # ---- Linking --------------------------------------------------------------------------------------
 
-# multicast_link_on_macos(SHARED STATIC_OBJECT SWIFT_OBJECT): the options of the shared library, and
-# the rule for the object of the static library.
+# multicast_link_on_macos(SHARED STATIC_OBJECT SWIFT_OBJECT): sets the options of the shared
+# library, and adds the rule for the object of the static library.
 function(multicast_link_on_macos shared static_object swift_object)
   set(exports ${PROJECT_SOURCE_DIR}/cmake/multicast.exports)
   target_link_options(${shared} PRIVATE

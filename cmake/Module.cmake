@@ -1,8 +1,8 @@
-# multicast::module, the library as a C++20 module: `import multicast;`
+# Defines multicast::module, the library as a C++20 module: `import multicast;`
 #
 # The including file sets multicast_module_dir, the directory of multicast.cppm. If a target links
-# the module, it is compiled once, with the flags of the project that uses it. If the module cannot
-# be built, multicast_module_reason gives the reason.
+# the module, CMake compiles the module once, with the flags of the project that uses it. If the
+# module cannot be built, multicast_module_reason gives the reason.
 
 unset(multicast_module_reason)
 get_property(_multicast_languages GLOBAL PROPERTY ENABLED_LANGUAGES)

@@ -1,5 +1,6 @@
-# multicast_old_glibc: objcopy options with which an object uses the first version of each function
-# that has gained a newer version since glibc 2.17. It is empty for other libcs and processors.
+# Sets multicast_old_glibc to the objcopy options that make an object use the first version of each
+# function that has gained a newer version since glibc 2.17. The list is empty for other libcs and
+# processors.
 
 include(CheckCSourceCompiles)
 

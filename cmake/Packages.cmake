@@ -1,4 +1,4 @@
-# The packages of `cpack`: an archive of everything, or Debian packages:
+# Configures the packages that `cpack` makes: an archive of everything, or Debian packages:
 #
 #   cmake -S . -B build -DCMAKE_INSTALL_PREFIX=/usr -DMULTICAST_DOCS=ON \
 #     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMULTICAST_MAINTAINER="Ada <ada@example.org>"
@@ -13,11 +13,12 @@
 # are also libmulticast-local1 and libmulticast-local-dev, and likewise with MULTICAST_MQTT and
 # MULTICAST_NATS. Without MULTICAST_DOCS, libmulticast-dev has no man pages. For each package with
 # machine code there is a package with its symbols, such as libmulticast1-dbgsym_1.1.0_amd64.ddeb,
-# which dpkg and apt install like any .deb. Line numbers depend on the build type.
+# which dpkg and apt install like any .deb. Whether the symbols include line numbers depends on the
+# build type.
 
 set(CPACK_PACKAGE_NAME multicast)
 set(CPACK_PACKAGE_VENDOR "The libmulticast authors")
-# The maintainer, determined as Debian's tools determine it.
+# Determines the maintainer as Debian's tools do.
 set(multicast_maintainer "$ENV{DEBFULLNAME}")
 if(NOT multicast_maintainer)
   set(multicast_maintainer "libmulticast maintainers")
@@ -135,8 +136,8 @@ if(MULTICAST_NATS)
     "and on other machines: a NATS server carries\nthe notifications")
 endif()
 
-# Each package is a group of two components: one of the library, and one with the additional files
-# that Debian requires.
+# Each package is a group of two components: one with the library's files, and one with the
+# additional files that Debian requires.
 configure_file(cmake/changelog.in debian/changelog @ONLY)
 if(MULTICAST_GZIP)
   execute_process(COMMAND ${MULTICAST_GZIP} -9nf ${PROJECT_BINARY_DIR}/debian/changelog)

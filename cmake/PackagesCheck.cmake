@@ -9,8 +9,8 @@ if(CPACK_GENERATOR STREQUAL "DEB")
     message(FATAL_ERROR
       "MULTICAST_MAINTAINER is '${CPACK_PACKAGE_CONTACT}': it has to be 'Name <address>'.")
   endif()
-  # Otherwise all descriptions would begin with this summary, although they have their own first
-  # lines.
+  # If this summary were set, all descriptions would begin with it, although they have their own
+  # first lines.
   unset(CPACK_PACKAGE_DESCRIPTION_SUMMARY)
   if(NOT CPACK_MULTICAST_INSTALL_PREFIX STREQUAL "/usr")
     message(FATAL_ERROR

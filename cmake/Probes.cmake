@@ -6,14 +6,14 @@ if(NOT MULTICAST_PROBES)
   message(STATUS "USDT probes: off, as MULTICAST_PROBES says")
   return()
 endif()
-# mold 1.10 aborts when it combines objects with the weak symbol of the probes into one object.
+# mold 1.10 aborts when it combines objects that contain the probes' weak symbol into one object.
 if(NOT MULTICAST_GNU_LD AND CMAKE_LINKER MATCHES "mold")
   message(STATUS "USDT probes: off, as mold makes the static library; MULTICAST_GNU_LD=ON has them")
   return()
 endif()
 include(CheckCSourceCompiles)
 if(NOT multicast_has_sdt)
-  unset(multicast_has_sdt CACHE)  # the header may have been installed since
+  unset(multicast_has_sdt CACHE)  # the header may have been installed since the last check
 endif()
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <sys/sdt.h>

@@ -1,5 +1,6 @@
-# Sets multicast_shims_sources and multicast_shims_headers, the C code that is compiled with the
-# core; multicast_shims_defines, the macros for both; and whether the C code may use GNU extensions.
+# Sets multicast_shims_sources and multicast_shims_headers to the C code that is compiled with the
+# core, multicast_shims_defines to the macros for this C code and the core, and
+# multicast_shims_extensions to whether the C code may use GNU extensions.
 
 set(multicast_default_system posix)
 if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
@@ -21,7 +22,7 @@ if(MULTICAST_SYSTEM STREQUAL posix)
   endif()
   set(multicast_shims_defines MULTICAST_SYSTEM_POSIX)
   set(multicast_shims_extensions OFF)
-  if(NOT APPLE)  # which hides functions of its own then
+  if(NOT APPLE)  # with this macro, macOS would hide its own functions
     list(APPEND multicast_shims_defines _POSIX_C_SOURCE=200809L)
   endif()
 endif()

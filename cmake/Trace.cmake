@@ -1,5 +1,6 @@
-# multicast-trace, and the object that it loads into programs. In the build tree they are in one
-# folder; they are installed in bin and lib/multicast. They need only libc, not the library.
+# Builds multicast-trace and the shared object that it loads into programs. In the build tree, both
+# are in the same folder. They are installed in bin and lib/multicast. Both need only libc, not
+# libmulticast.
 
 set(multicast_trace_folder ../lib/multicast)
 if(MULTICAST_INSTALL)

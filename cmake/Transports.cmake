@@ -1,22 +1,22 @@
-# The transports of broadcasters: libmulticast-local (between processes, built unless
+# Builds the transports of broadcasters: libmulticast-local (between processes, built unless
 # MULTICAST_LOCAL is OFF), libmulticast-mqtt (built if MULTICAST_MQTT is ON) and libmulticast-nats
 # (built if MULTICAST_NATS is ON). Each is a separate shared library, which uses libmulticast.so
-# and, if it needs one, a client library that Debian packages.
+# and, if it needs one, a client library, which Debian provides.
 
 if(APPLE AND (MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS))
   message(FATAL_ERROR "MULTICAST_LOCAL, MULTICAST_MQTT, MULTICAST_NATS: the transports need Linux.")
 endif()
 
-# Undefined symbols are errors, but not in a parent project, which may use a sanitizer, whose
-# functions clang defines only in the program.
+# Undefined symbols are errors, except in a parent project, because it may use a sanitizer. Clang
+# defines a sanitizer's functions only in the program.
 set(multicast_no_undefined)
 if(MULTICAST_BUILD_TESTS)
   set(multicast_no_undefined LINKER:-z,defs)
 endif()
 
 # Link-time optimization helps because much of the cost of a message is in calls between small
-# files. If a flag selects another linker, that linker may not support this optimization, and
-# CMake's check does not test it.
+# files. If a flag selects another linker, that linker may not support this optimization. CMake's
+# check would not detect this, because it does not use that linker.
 set(multicast_has_ipo OFF)
 if((MULTICAST_LOCAL OR MULTICAST_MQTT OR MULTICAST_NATS)
     AND NOT CMAKE_SHARED_LINKER_FLAGS MATCHES "-fuse-ld")
@@ -65,12 +65,12 @@ function(multicast_add_transport FOLDER ENGINE)
   # If the surrounding project sets no build type, C is optimized like the core.
   target_compile_options(${target} PRIVATE
     $<$<CONFIG:>:-O2> -Wall -Wextra ${multicast_sanitize_flags})
-  # The transport always uses the shared library, whichever kind the program links, because its
-  # handles belong to the shared library.
+  # The transport always uses the shared library, whichever kind the program links, because a
+  # transport's handles belong to the shared library.
   target_link_libraries(${target} PUBLIC ${multicast_shared} PRIVATE Threads::Threads)
   target_link_options(${target} PRIVATE LINKER:--version-script=${map}
-    # The library must stay mapped, because its thread may be the last to use it, and fork() calls
-    # its handlers.
+    # The library must stay mapped, because the transport's thread may be the last to use the
+    # library, and fork() calls the library's handlers.
     LINKER:-z,nodelete LINKER:-z,now ${multicast_no_undefined} ${multicast_sanitize_flags})
 endfunction()
 

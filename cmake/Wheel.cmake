@@ -1,4 +1,4 @@
-# The wheel for Python, which contains the library and an extension for the stable ABI:
+# Builds the wheel for Python, which contains the library and an extension for the stable ABI:
 #
 #   cmake --build build --target wheel && pip install build/multicast-*.whl
 #
@@ -32,8 +32,9 @@ if(NOT EXISTS "${multicast_python_headers}/Python.h")
 endif()
 
 set(multicast_wheel ${PROJECT_BINARY_DIR}/wheel)
-# Debian's headers include a configuration file for each processor, which is not installed for other
-# processors. The stable ABI needs only the sizes of C types from it, which are the same for all.
+# Debian's Python headers include a configuration file for the target's processor, but Debian
+# installs only the file for this machine's processor. From this file, the stable ABI needs only the
+# sizes of C types, which are the same for all of these processors.
 get_filename_component(multicast_python_version ${multicast_python_headers} NAME)
 foreach(processor x86_64 aarch64 riscv64)
   configure_file(${multicast_python_config}
@@ -53,7 +54,7 @@ set_target_properties(multicast_python PROPERTIES
   BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 
 # The wheel's platform tag names the oldest supported glibc (see OldGlibc.cmake) or musl; a wheel
-# with neither is only for this machine's libc.
+# whose tag names neither is only for this machine's libc.
 include(CheckCSourceCompiles)
 set(CMAKE_REQUIRED_QUIET ON)
 check_c_source_compiles("#include <features.h>

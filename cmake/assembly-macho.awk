@@ -4,12 +4,13 @@
 #   -v debug=1          keep the debug information
 #
 # assembly.awk does the same for ELF and has the same arguments. This script needs only one pass
-# over IN, because functions keep swiftc's names for them, which the tools of macOS can demangle.
+# over IN, because functions keep the names that swiftc gives them, which the tools of macOS can
+# demangle.
 
 NR != FNR { exit }
 
-# Only the interface is visible, whether or not the linker follows the list of exports. The other
-# names are visible to the objects of the library, and `ld -r` makes them local.
+# Exports only the interface, even if the linker ignores the list of exports. The other names are
+# visible to the library's other objects, until `ld -r` makes them local.
 /^\t\.globl\t/ {
   name = $2
   gsub(/"/, "", name)
@@ -23,6 +24,6 @@ dropping { next }
 !debug && /^\t\.(file|loc)\t/ { next }
 
 { print }
-# No exception may pass through the library: see unwind.c. 155 is the encoding that compact unwinding
-# tables need: an indirect relative address of 4 bytes.
+# No exception may pass through the library: see unwind.c. 155 is the encoding that compact
+# unwinding tables need, an indirect relative address of 4 bytes.
 /^\t\.cfi_startproc/ { print "\t.cfi_personality\t155, _shims_personality" }

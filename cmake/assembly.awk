@@ -17,7 +17,8 @@ BEGIN { print "\t.hidden\tshims_personality" }
 
 # ---- Names -----------------------------------------------------------------------------------------
 
-# Stacks show the names of the interface functions, and readable names for all other functions.
+# In stack traces, interface functions have their exported names, and all other functions have
+# readable names.
 #
 # swiftc compiles an exported function to a thunk that jumps to the implementation, so the exported
 # name would not appear on any stack. This script exchanges the two names: the implementation is
@@ -107,7 +108,7 @@ is_interface && is_x86 && !/multicast_invoke_listed/ && /^\tj[a-z]+\t.*# TAILCAL
   $0 = "\t" $1 "\t.Lcalled_" ++called
 }
 is_interface && is_x86 && /^\.Lfunc_end[0-9]+:/ {
-  # The stubs have the unwinding state in which the function began.
+  # In the stubs, the unwinding state is the same as at the start of the function.
   for (i = 1; i <= stub_count; ++i) {
     print ".Lcalled_" (called - stub_count + i) ":"
     if (i == 1) print "\t.cfi_restore_state"
@@ -133,8 +134,8 @@ function call_of(jump) {
 
 # Other assemblers warn about this section type, which only LLVM has. These sections are empty.
 /^\t\.section\t"?\.linker-options/ { next }
-# .debug_names is always dropped: it contains no names of the shims, but gdb treats it as a complete
-# index.
+# .debug_names is always dropped, because gdb treats it as a complete index, although it contains no
+# names of the shims.
 /^\t\.(section|text|data|bss)/ { dropping = /^\t\.section\t"?\.debug_/ && (!debug || /names/) }
 /^\t\.(weak|hidden)\t/ { print; next }
 dropping { next }
@@ -144,8 +145,8 @@ dropping { next }
   split($0, part, "\"")
   $0 = part[1] "\"" (part[4] ~ /^\// ? "" : part[2] "/") part[4] "\""
 }
-# GNU's assembler does not accept a symbol name in this directive, either. The name only says which
-# sections may be left out together, and it may contain newlines.
+# GNU's assembler does not accept a symbol name in this directive. The name, which may contain
+# newlines, only says which sections may be left out together.
 /^\t\.section\tasan_globals,/ {
   while (!/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/ && (getline more) > 0) $0 = $0 "\n" more
   sub(/"awo",@progbits,("([^"\\]|\\.)*"|[^",]+)/, "\"aw\",@progbits")
@@ -170,12 +171,12 @@ is_i386 && /"\.L/ && !/^\t\.asci[iz]/ {
 # Drops the list of RISC-V extensions, some of which older assemblers do not know. Without the list,
 # assemblers use the extensions for which the C compiler is configured.
 /^\t\.attribute\t5,/ { lacks_dollars = 1; next }
-# Calls to symbols that begin with a dollar sign are not supported by clang on RISC-V, or by GNU's
-# assembler on ARM. Demanglers accept both forms.
+# Adds an underscore to names that begin with a dollar sign, because clang on RISC-V and GNU's
+# assembler on ARM do not support calls to such symbols. Demanglers accept both forms.
 /^\t\.eabi_attribute\t/ && !is_arm { lacks_dollars = is_arm = 1; print "\t.arch\tarmv7-a" }
 lacks_dollars && !/^\t\.asci[iz]/ { gsub(/\$[es]/, "_&") }
-# Unwinding tables must be in .eh_frame, which is loaded, even for targets without an operating
-# system, where swiftc puts them into the debug information.
+# Unwinding tables must be in .eh_frame, which is loaded. For targets without an operating system,
+# swiftc would put them into the debug information.
 /^\t\.cfi_sections/ && !is_arm { next }
 # On ARM the unwinding tables are in .ARM.exidx. LLVM describes each frame there, but then declares
 # that the functions cannot be unwound.

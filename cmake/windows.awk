@@ -1,6 +1,6 @@
-# Adapts the LLVM IR of the core, which swiftc compiles for Cygwin, to Windows.
+# Adapts the core's LLVM IR, which swiftc has generated for Cygwin, to Windows.
 
-# For Cygwin, LLVM would emulate thread-local variables.
+# With the target Cygwin, LLVM would emulate thread-local variables.
 /^target triple = / { sub(/"[^"]*"/, "\"x86_64-w64-windows-gnu\"") }
 # swiftc requests no unwinding tables for Windows. Stacks cannot be unwound without them.
 /^attributes #[0-9]+ = \{/ { sub(/\{/, "{ uwtable") }

@@ -16,8 +16,9 @@
 
 // ---- Visits -------------------------------------------------------------------------------------
 
-// The closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. Its arguments are a
-// delegate's fields, passed in registers. Only the lowest bit of the result is defined.
+// The type of a closure `(UnsafeMutableRawPointer?, multicast_function?) -> Bool`. The closure's
+// arguments are a delegate's fields, passed in registers. Only the lowest bit of the result is
+// defined.
 typedef SWIFT_CALL uint8_t closure_function(void *context, multicast_function function,
                                             SWIFT_CONTEXT void *captured);
 
@@ -90,8 +91,8 @@ void multicast_swift_value(void *context, uint32_t event, const void *payload, s
 
 // ---- Locks --------------------------------------------------------------------------------------
 
-// The locks are written in C, so that no Swift file has to import a libc. glibc and musl are
-// different Swift modules.
+// The locks are written in C, so that no Swift file has to import a libc. The Swift modules of
+// glibc and musl have different names.
 
 void *multicast_swift_lock_create(void) {
   pthread_mutex_t *mutex = malloc(sizeof *mutex);

@@ -117,7 +117,8 @@ static void find_object(char *path, size_t size) {
 static void set_environment(int block) {
   char object[4200], value[64];
   find_object(object, sizeof object);
-  // The loader splits LD_PRELOAD at colons and spaces, so replace a path that contains either.
+  // The loader splits LD_PRELOAD at colons and spaces, so replace a path that contains either with
+  // a path in /proc.
   if (strpbrk(object, ": ") != NULL) {
     int descriptor = open(object, O_RDONLY | O_CLOEXEC);
     must(descriptor >= 0, object);
@@ -262,7 +263,7 @@ static void report(trace_process *it) {
 // events.
 static uint64_t keep_end(const trace_state *trace, const char *path) {
   static char text[1 << 16];
-  const char next[] = ",\n{", event[] = ",\n{\"name";  // does not match the names of threads
+  const char next[] = ",\n{", event[] = ",\n{\"name";  // `event` matches no thread name
   int file = open(path, O_RDWR | O_CLOEXEC);
   int64_t end = file < 0 ? 0 : lseek(file, 0, SEEK_END), to = sizeof BEGINNING - 1, from = to;
   uint64_t events = 0;
@@ -284,7 +285,8 @@ static uint64_t keep_end(const trace_state *trace, const char *path) {
     }
     from += count, to += count;
   }
-  // Rewrite the beginning of the file, because a process may have freed the blocks that held it.
+  // Rewrite the beginning of the file, because a process may have freed the blocks that contained
+  // it.
   if (to < end && pwrite(file, BEGINNING, sizeof BEGINNING - 1, 0) < 0) from = 0;
   if (file < 0 || from < end || (to < end && ftruncate(file, to) != 0))
     fprintf(stderr, NAME "%s: %s\n", path, strerror(errno));
@@ -301,8 +303,8 @@ static void write_names(trace_process *it, int file) {
   }
 }
 
-// Writes all processes' buffered text and the end of the timeline. From then on, processes that are
-// still running write nothing.
+// Writes all processes' buffered text and the end of the timeline. Processes that are still running
+// write nothing from then on.
 static void end_timeline(trace_state *trace, int file, const char *path, bool is_file) {
   uint64_t events = 0, kept = 0;
   const struct timespec moment = {0, 1000000};

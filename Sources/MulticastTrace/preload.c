@@ -1,5 +1,5 @@
 // libmulticast-trace.so, which multicast-trace loads into a program through LD_PRELOAD. It finds
-// the library, watches all multicasts, and at exit records the delegates that have never been
+// libmulticast.so, watches all multicasts, and at exit records the delegates that have never been
 // removed.
 
 #define _GNU_SOURCE
@@ -18,8 +18,8 @@
 
 // There can be only one watch of all multicasts. If the program also sets one, the trace's watch
 // calls the program's functions. Objects of this type are never freed, because a function of a
-// replaced watch may still be running. This is acceptable because a program sets few different
-// watches.
+// replaced watch may still be running. Never freeing them is acceptable, because a program sets few
+// different watches.
 typedef struct both {
   multicast_watch program;
   struct both *next;
@@ -95,7 +95,7 @@ static multicast_status watch_all(trace_process *mine, const multicast_watch *pr
   return library.set_watch(all, &watch);
 }
 
-// Replaces the library's function in programs that are linked with the library.
+// Replaces the library's multicast_set_watch() in programs that are linked with the library.
 EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_watch *watch) {
   trace_process *mine = atomic_load(&process);
   const bool is_of_all = target.id == 0;
@@ -118,16 +118,16 @@ EXPORTED multicast_status multicast_set_watch(multicast target, const multicast_
 static void *get(void *object, const void *base, const char *name) {
   Dl_info info;
   void *found = dlsym(object, name);
-  // Ignore functions in other shared objects, such as the replacement above.
+  // Ignore functions in other shared objects, such as multicast_set_watch() in this file.
   return found != NULL && dladdr(found, &info) != 0 && info.dli_fbase == base ? found : NULL;
 }
 
-// If the object that contains the function is the library, starts watching its calls.
+// If the object that contains the function is the library, starts watching the library's calls.
 static void look(const void *function) {
   Dl_info info;
   shims_place place;
   // Rejects most objects without calling the loader, because the loader might call back into such
-  // an object, for instance an allocator.
+  // an object, for instance into an allocator.
   if (library.set_watch != NULL || !shims_locate((uint64_t)(uintptr_t)function, &place) ||
       (strstr(place.module, "multicast") == NULL && strcmp(place.module, "program") != 0) ||
       dladdr(function, &info) == 0)
@@ -151,9 +151,9 @@ static void look(const void *function) {
 
 static void begin(void);
 
-// The library calls this function when it is loaded, no matter how it is loaded. Replacing dlopen()
-// instead would not work, because the loader would then search for libraries on behalf of this
-// object instead of the program.
+// The library calls this function when it is loaded, either at program start or later by dlopen().
+// Replacing dlopen() instead would not work, because the loader would then search for libraries on
+// behalf of this object instead of the program.
 #ifdef __GLIBC__
 EXPORTED int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                                void *object) {
@@ -182,7 +182,7 @@ static void clean_environment(void) {
   else setenv("LD_PRELOAD", others + 1, 1);
 }
 
-// Only the first call has an effect, whether a constructor or another function makes it.
+// Only the first call has an effect, no matter which function makes it.
 static void begin(void) {
   static bool has_begun;
   const char *path = getenv(TRACE_VARIABLE);
@@ -224,7 +224,7 @@ static bool read_line(void *context, const char *text, size_t size) {
   return true;
 }
 
-// Runs after functions registered with atexit(), and after C++ destructors.
+// Runs after the functions registered with atexit() and the destructors of static C++ objects.
 __attribute__((destructor)) static void is_exiting(void) {
   dump it = {atomic_load(&process), ""};
   if (it.mine == NULL) return;

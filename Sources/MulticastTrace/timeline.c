@@ -24,7 +24,7 @@ _Atomic(trace_process *) process;
 
 trace_state *trace;
 static int file = -1;
-static struct stat identity;  // of the file
+static struct stat identity;  // identifies the file
 // Protects the variables below and the process's tables.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -75,8 +75,8 @@ bool timeline_join(void) {
 
 // ---- The file ----------------------------------------------------------------------------------
 
-// Checks that `file` is still the timeline. The program does not know about the descriptor, so it
-// may have closed it and reused its number.
+// Checks that `file` is still the timeline. The program does not know about the descriptor, so the
+// program may have closed the descriptor and reused its number.
 static bool is_file_there(void) {
   struct stat now;
   return fstat(file, &now) == 0 && now.st_dev == identity.st_dev && now.st_ino == identity.st_ino;
@@ -134,7 +134,7 @@ void timeline_flush(void) {
 
 // ---- Names -------------------------------------------------------------------------------------
 
-// Returns the number of bytes in a UTF-8 character, or 0 if it is invalid.
+// Returns the number of bytes in a UTF-8 character, or 0 if the character is invalid.
 static size_t length_of_character(const unsigned char *text) {
   unsigned char first = text[0], second = text[1];
   size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -147,8 +147,8 @@ static size_t length_of_character(const unsigned char *text) {
   return size;
 }
 
-// Copies a name into a JSON string, replacing characters that would have to be escaped. A label may
-// be cut off in the middle of a character.
+// Copies a name into a JSON string, replacing characters that would have to be escaped. Also
+// replaces incomplete characters, because a label may be cut off in the middle of a character.
 static void copy_name(char *to, size_t room, const char *name) {
   const unsigned char *from = (const unsigned char *)name;
   while (*from != '\0') {

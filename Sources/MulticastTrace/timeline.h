@@ -25,8 +25,8 @@ extern _Atomic(trace_process *) process;
 bool timeline_open(const char *path);
 // Adds this process to the trace. Called after the library has been found.
 bool timeline_join(void);
-// Called in the child of a fork, while it has only one thread. Adds the child to the trace, or
-// stops tracing in the child.
+// Called in the child of a fork, while the child has only one thread. Adds the child to the trace,
+// or stops tracing in the child.
 void timeline_in_child(void);
 // Records a call that has returned, or a long wait that has not ended yet.
 void timeline_add(bool is_wait, multicast_token token, const char *label, uint32_t event,

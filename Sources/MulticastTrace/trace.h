@@ -39,12 +39,12 @@ typedef struct trace_thread {
 typedef struct trace_process {
   atomic_int pid;
   char program[16];
-  atomic_bool has_ended;       // by exit(); then `kept` is complete
-  atomic_bool has_lost_watch;  // the program has replaced the watch that traces
+  atomic_bool has_ended;       // ended by exit(), so `kept` is complete
+  atomic_bool has_lost_watch;  // the program has replaced the trace's watch
   atomic_bool is_writing;      // `text` is being written; stays set after a failure or a kill
   atomic_uint own_watches;     // watches of single multicasts, which are not traced
   uint64_t calls, lost;        // lost: how many bytes could not be written
-  uint64_t events;             // of the timeline, including events that are cut off
+  uint64_t events;             // events in the timeline, including those cut off
   uint32_t threads;            // may be more than TRACE_THREADS
   trace_thread thread[TRACE_THREADS];
   trace_table slow, waits, kept;
@@ -59,7 +59,7 @@ typedef struct trace_state {
   char file[64];          // the path of the timeline
   int64_t size;           // the maximum size of the timeline; 0 for no limit
   char label[64];         // trace only calls whose names contain this text
-  atomic_bool keeps_beginning;  // because the file system cannot free parts of a file
+  atomic_bool keeps_beginning;  // the file system cannot free parts of a file
   atomic_bool is_loaded;  // a process has loaded libmulticast-trace.so
   atomic_bool is_over;    // the end of the timeline is being written
   atomic_uint processes;  // may be more than TRACE_PROCESSES

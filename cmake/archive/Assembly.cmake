@@ -1,4 +1,4 @@
-# Used without swiftc: the archive of a release contains the core as assembly for each processor.
+# Used if there is no swiftc. A release archive contains the core as assembly for each processor.
 # Sets multicast_assembly to the file, or fails with a message.
 
 set(multicast_assembly_dir ${PROJECT_SOURCE_DIR}/assembly)

@@ -2,9 +2,9 @@
 #
 #   cmake -DHEADER=multicast.h -DVERSION=1.1.0 -DOUTPUT=build/docs -P Build.cmake
 #
-# OUTPUT/html contains the HTML. For C headers, OUTPUT/man contains the files for share/man. Fails
-# if Doxygen warns. The reference of multicast.h contains the examples, and links to ../cpp/html and
-# to local, mqtt and nats.
+# OUTPUT/html contains the HTML. For C headers, OUTPUT/man contains the files for share/man. The
+# script fails if Doxygen warns. The reference of multicast.h contains the examples, and links to
+# ../cpp/html and to local, mqtt and nats.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -24,7 +24,7 @@ foreach(tool DOXYGEN:doxygen AWK:awk PYTHON:python3)
   endif()
 endforeach()
 
-# Runs a command. Its output is visible, but a successful command prints nothing.
+# Runs a command and shows its output. Successful commands print nothing.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
   if(NOT status EQUAL 0)

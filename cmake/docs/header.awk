@@ -2,8 +2,9 @@
 # to which that page links, and labelled lines of comment blocks ("Cost: ...") become paragraphs
 # with titles.
 
-# Collects the sections, for headers whose first comment does not list them, and the parameters and
-# results that comments may omit under the rules in the first comment of multicast.h.
+# Collects the sections, because the first comments of some headers do not list them. Also collects
+# the parameters and results that comments may omit, under the rules in the first comment of
+# multicast.h.
 BEGIN {
   while ((getline < ARGV[1]) > 0) {
     ++at

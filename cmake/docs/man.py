@@ -224,7 +224,7 @@ class Reference:
         self.index = self.compound("indexpage")
         self.names = {self.name(item) for _, _, items in self.groups for item in items
                       if item.get("kind") != "define"}
-        # The values of an integer type NAME are in the enumeration NAME_code, and on NAME's page.
+        # The values of an integer type NAME are in the enumeration NAME_code. NAME's page shows them.
         self.values = {self.name(item): item for _, _, items in self.groups for item in items
                        if item.get("kind") == "enum"}
         for name in self.values:
@@ -271,7 +271,7 @@ class Reference:
             lines += [".SH HISTORY", f"Since libmulticast {rest.since}."]
         return lines + self.see_also(item, name)
 
-    # For each kind of item: the lines of the synopsis, and the list of parts.
+    # These methods return, for each kind of item, the lines of the synopsis and the list of parts.
 
     @staticmethod
     def function(item):
@@ -307,8 +307,7 @@ class Reference:
         return [*synopsis, bold("};")], listed
 
     def overview(self):
-        """Returns the page of the header: its first comment, the items of each section, the
-        macros."""
+        """Returns the header's page: its first comment, the items of each section, and the macros."""
         text = Description(self.index.find("detaileddescription"), topics_in_text=True)
         lines = self.head(self.header)
         names = f"{CORE}, multicast" if self.header == CORE else self.header
@@ -342,8 +341,7 @@ class Reference:
                      for item in items if item.get("kind") not in ("define", "enum"))
         links = {}
         if self.header == CORE:
-            # The type `multicast` is described on the page of the header, because readers who look
-            # up
+            # The type `multicast` is described on the header's page, because readers who look up
             # that name want the overview.
             del pages["multicast"]
             links["multicast"] = CORE

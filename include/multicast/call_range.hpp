@@ -27,7 +27,8 @@ struct nothing {};
 /// The calls of one invocation of a signal without results, as an input range for
 /// signal<void(...)>::combine(): `*` calls a delegate, and `++` moves on to the next.
 ///
-/// It can be neither copied nor moved. Only one thread at a time may use it and its iterators.
+/// A call_range cannot be copied or moved. Only one thread at a time may use the range and its
+/// iterators.
 /// @since 1.1
 template <typename Signature, typename... Given>
 class call_range {
@@ -69,7 +70,7 @@ class call_range<void(Args...), Given...> {
     ///
     /// @return This iterator.
     ///
-    /// Cost:      O(1); does not call the library.
+    /// Cost:      O(1). Skips delegates that have since been removed, as `==` does.
     /// @since 1.1
     iterator &operator++() noexcept {
       range_->pass();
@@ -77,14 +78,15 @@ class call_range<void(Args...), Given...> {
     }
     /// Like the prefix `++`.
     ///
-    /// Cost:      O(1); does not call the library.
+    /// Cost:      O(1). Skips delegates that have since been removed, as `==` does.
     /// @since 1.1
     void operator++(int) noexcept { range_->pass(); }
-    /// Whether both iterators are at the end, or neither is.
+    /// Compares iterators. Two iterators are equal if both or neither of them are at the end.
     ///
     /// @return Whether they are equal.
     ///
-    /// Cost:      O(1); does not call the library. Skips delegates that have since been removed.
+    /// Cost:      O(1). Skips delegates that have since been removed, by calling
+    ///            multicast_token_is_valid().
     /// @since 1.1
     friend bool operator==(const iterator &a, const iterator &b) noexcept {
       return a.is_at_end() == b.is_at_end();
@@ -103,7 +105,7 @@ class call_range<void(Args...), Given...> {
   call_range &operator=(const call_range &) = delete;
   ~call_range() = default;
 
-  /// An iterator at the current delegate.
+  /// Returns an iterator at the current delegate.
   ///
   /// @return An iterator that stays valid as long as the range exists.
   ///
@@ -135,7 +137,7 @@ class call_range<void(Args...), Given...> {
   static bool note(void *context, const multicast_registration *each) {
     call_range &self = *static_cast<call_range *>(context);
     detail::guard(self.here_.arguments.where, [&] {
-      // Fail, because the range would call the delegate directly instead of through its queue.
+      // Fail if the delegate has a queue, because the range would call the delegate directly.
       if (each->queue.id != 0) detail::fail(MULTICAST_ERROR_STATE);
       if (!each->is_paused && each->queue.id == 0) self.tokens_.push_back(each->token);
     });
@@ -157,7 +159,7 @@ class call_range<void(Args...), Given...> {
     if (!has_next() || std::exchange(is_called_, true)) return;
     const int64_t called = multicast_token_visit(tokens_[next_], call, this);
     rethrow();
-    // If the delegate has been removed, the visit makes no call, which is not an error.
+    // If the delegate has been removed, the visit calls nothing, which is not an error.
     if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
   }
   void pass() noexcept {

@@ -12,9 +12,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A view of a signal that can only add and remove delegates. A class can offer it in its public
-/// interface instead of the signal, which other code then cannot invoke. It must not be used after
-/// the signal has been destroyed.
+/// A view of a signal that can only add and remove delegates. A class can offer a view in its
+/// public interface instead of the signal, so that other code cannot invoke the signal. The view
+/// must not be used after the signal has been destroyed.
 ///
 /// @since 1.1
 template <typename Signature>

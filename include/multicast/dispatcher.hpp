@@ -15,7 +15,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Maps each key to a signal, which is found without a lock.
+/// Maps each key to a signal. Finding a signal takes no lock.
 ///
 ///     mcast::dispatcher<std::string, void(const event &)> events;
 ///     events.add("opened", [](const event &e) { ... });

@@ -25,7 +25,7 @@ class MULTICAST_API error : public std::runtime_error {
   /// @since 1.0
   explicit error(multicast_status status)
       : std::runtime_error(multicast_status_message(status)), status_(status) {}
-  /// The status that a function of multicast.h has returned.
+  /// Returns the status that a function of multicast.h has returned.
   ///
   /// @return The status.
   ///
@@ -65,8 +65,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// Sets the handler for exceptions thrown by queued, deferred or replayed calls, or by the
 /// functions of policies and watches.
 ///
-/// @param handler  Called on the thread on which an exception was thrown; if it is nullptr,
-///                 std::terminate is called, as by default.
+/// @param handler  The new handler, which is called on the thread on which an exception was thrown.
+///                 If it is nullptr, std::terminate() is called instead, as by default.
 /// @return The previous handler.
 ///
 /// Threads:   any. There is one handler per process. A plug-in that has set its own handler must
@@ -78,8 +78,8 @@ inline exception_handler set_exception_handler(exception_handler handler) noexce
 }
 
 #if !MULTICAST_HPP_EXCEPTIONS
-/// Returns the status with which a function of these headers last failed on this thread. Only with
-/// -fno-exceptions.
+/// Returns the status with which a function of these headers last failed on this thread. Available
+/// only with -fno-exceptions.
 ///
 /// @return The status of the last function that failed; MULTICAST_OK if none has.
 ///

@@ -57,7 +57,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// and each can be removed or paused as a whole. `s.add(f, ui.in("menu") | mcast::on(loop))`
 ///
 /// One object may be used for several signals. Delegates stay registered when the object is
-/// destroyed. It must not be destroyed during an add that uses it. Delegates without a group have
+/// destroyed. The object must not be destroyed while an add uses it. Delegates without a group have
 /// priority 0, so groups with numeric keys above 0 are called after them. As in Boost.Signals2,
 /// delegates without a group are called after all groups if they are added with mcast::at_back, and
 /// before them with mcast::at_front.
@@ -74,7 +74,7 @@ class groups {
   /// Returns options that contain a group and its priority.
   ///
   /// @param key  The group. If it does not exist yet, it is created between its neighbours. Any
-  ///             number can be a key; the priority of a number near zero is the negated number.
+  ///             number can be a key. The priority of a key near zero is the negated key.
   /// @return Options for signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours.
@@ -115,7 +115,7 @@ class groups {
   /// Cost:      O(delegates); takes a lock.
   /// @since 1.1
   size_t count(const Key &key) { return live(key).size(); }
-  /// Pauses the current delegates of a group until the result is destroyed.
+  /// Pauses the current delegates of a group until the returned pauses are destroyed.
   ///
   /// @param key  The group, which need not exist.
   /// @return One pause for each delegate.
@@ -158,9 +158,9 @@ class groups {
     }
     return entries_.emplace_hint(next, key, entry{static_cast<int32_t>(chosen), {}})->second;
   }
-  /// Chooses a priority between two others. At either end, uses only a fraction of the remaining
-  /// range; the more groups there are, the smaller the fraction. This leaves room for many keys in
-  /// sorted order, and for keys between them.
+  /// Chooses a priority between two others. If the new key is the first or the last, uses only a
+  /// fraction of the remaining range. The more groups there are, the smaller the fraction. This
+  /// leaves room for many keys in sorted order, and for keys between them.
   int64_t between(int64_t above, int64_t below, bool is_first, bool is_last) const {
     const int64_t part = entries_.size() < 8 ? 8 : static_cast<int64_t>(entries_.size());
     if (is_first && is_last) return 0;
@@ -169,8 +169,8 @@ class groups {
     return below + (above - below) / 2;
   }
   /// The preferred priority of a number, which is the negated number. Far from zero, several
-  /// numbers share a preferred priority, and the first of them to be used gets it. Keys that are
-  /// not numbers have no preference.
+  /// numbers share a preferred priority, which goes to the first of them that is added. Keys that
+  /// are not numbers have no preference.
   static int64_t wanted(const Key &key) {
     constexpr bool is_less = std::is_same_v<Compare, std::less<Key>>;
     constexpr bool is_greater = std::is_same_v<Compare, std::greater<Key>>;

@@ -14,7 +14,7 @@ namespace MULTICAST_HPP_NAMESPACE::detail {
 template <typename Handle, multicast_status (*end)(Handle)>
 class owner {
  public:
-  /// The handle, for the functions of multicast.h.
+  /// The handle, for use with the functions of multicast.h.
   ///
   /// @return The handle; zero after a move.
   ///

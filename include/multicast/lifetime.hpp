@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A lifetime. Delegates added under it are removed together when it ends.
+/// A lifetime. Delegates added under a lifetime are removed together when the lifetime ends.
 ///
 /// Threads:   any. The destructor waits for calls on other threads, as multicast_lifetime_end()
 ///            does.
@@ -34,7 +34,7 @@ class lifetime : public detail::owner<multicast_lifetime, multicast_lifetime_end
   multicast_status end() noexcept { return multicast_lifetime_end(handle_); }
   /// Returns the number of registrations under the lifetime.
   ///
-  /// @return The number. Delegates with dead objects are counted until they are removed.
+  /// @return The number. A delegate whose tracked object has died is counted until it is removed.
   ///
   /// Cost:      O(1).
   /// @since 1.1

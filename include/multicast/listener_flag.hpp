@@ -10,8 +10,8 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Shows whether a signal has listeners, so that a program prepares expensive arguments only if a
-/// listener will receive them; see multicast_listener_flag().
+/// Shows whether a signal has listeners, so that a program can prepare expensive arguments only if
+/// a listener will receive them; see multicast_listener_flag().
 ///
 ///     const mcast::listener_flag has_listeners = changed.listener_flag();  // once
 ///     if (has_listeners) changed(describe(document));                      // each time
@@ -23,14 +23,14 @@ class listener_flag {
  public:
   /// Like signal::listener_flag().
   ///
-  /// @param target  A multicast; zero for a flag that is never set.
+  /// @param target  The multicast. A zero handle creates a flag that is never set.
   ///
   /// Cost:      like multicast_listener_flag().
   /// @since 1.1
   explicit listener_flag(multicast target) noexcept
       : flag_(multicast_listener_flag(target)) {}
-  /// Whether there are listeners. Paused delegates count. A delegate with a dead object counts as a
-  /// listener until a call detects that the object is dead.
+  /// Whether there are listeners. Paused delegates count. A delegate whose tracked object has died
+  /// counts as a listener until a call detects this.
   ///
   /// @return The result of multicast_has_listeners().
   ///

@@ -22,9 +22,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// The next invocation of a signal, returned by next(). next() registers a delegate that waits for
-/// the invocation, so that no later invocation is missed. The delegate is removed exactly once: by
-/// the invocation or when this object is destroyed.
+/// Represents the next invocation of a signal; returned by next(). next() registers a delegate that
+/// receives the invocation, so an invocation that happens before the wait begins is not missed. The
+/// delegate is removed exactly once: by the invocation or when this object is destroyed.
 ///
 ///     auto answered = mcast::next(client.answered);   // a signal<void(int, std::string_view)>
 ///     client.ask();
@@ -66,7 +66,7 @@ class [[nodiscard]] next_invocation {
   next_invocation(next_invocation &&other) noexcept
       : arrival_(std::move(other.arrival_)), token_(std::exchange(other.token_, {0})) {}
   next_invocation &operator=(next_invocation &&other) noexcept {
-    next_invocation taken(std::move(other));  // `other` may be this one
+    next_invocation taken(std::move(other));  // `other` may be this object
     arrival_.swap(taken.arrival_);
     std::swap(token_, taken.token_);
     return *this;
@@ -78,8 +78,8 @@ class [[nodiscard]] next_invocation {
 
   /// Waits for the invocation.
   ///
-  /// @return The arguments; nothing if there will be no invocation or if they have already been
-  ///         returned.
+  /// @return The arguments; nothing if there will be no invocation or if the arguments have already
+  ///         been returned.
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps. Do not hold a lock that the invoker needs.
@@ -90,8 +90,9 @@ class [[nodiscard]] next_invocation {
   ///
   /// @param timeout  The longest time to wait, measured on the monotonic clock. If it is zero or
   ///                 less, the function does not wait.
-  /// @return The arguments; nothing if the wait has timed out, there will be no invocation, or they
-  ///         have already been returned. After a timeout, the function may be called again.
+  /// @return The arguments; nothing if the wait has timed out, there will be no invocation, or the
+  ///         arguments have already been returned. After a timeout, the function may be called
+  ///         again.
   ///
   /// Errors:    exceptions thrown while an argument is copied.
   /// Threads:   sleeps.
@@ -110,14 +111,14 @@ class [[nodiscard]] next_invocation {
   bool is_over() const { return !arrival_ || arrival_->is_over(); }
   /// Returns the registration. Any thread may cancel the wait by removing the registration.
   ///
-  /// @return The registration, which is stale after the wait has ended.
+  /// @return The registration, which becomes stale when the wait ends.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   registration get() const noexcept { return registration(token_); }
 
 #if defined(__cpp_impl_coroutine)
-  /// Implements `co_await`, which returns what wait() would return. C++20 only.
+  /// Implements `co_await`, which has the same result as wait(). Available only in C++20.
   ///
   /// The coroutine resumes inside the delegate's call, on the invoking thread. If next() was passed
   /// a queue, the coroutine always resumes in a queued call instead. If there is no invocation, the
@@ -130,8 +131,7 @@ class [[nodiscard]] next_invocation {
   ///
   /// @return An awaiter.
   ///
-  /// Cost:      O(1), plus a briefly held lock; with a queue, like an invocation with one queued
-  ///            call.
+  /// Cost:      O(1); briefly takes a lock. With a queue, like an invocation with one queued call.
   /// @since 1.1
   auto operator co_await() noexcept {
     struct awaiter {
@@ -160,7 +160,7 @@ class [[nodiscard]] next_invocation {
   multicast_token token_ = {0};
 };
 
-/// Waits for the next invocation of a signal. Invocations that have already begun and replays do
+/// Waits for the next invocation of a signal. Replays, and invocations that have already begun, do
 /// not count.
 ///
 /// @param s    The signal. It may be moved or destroyed during the wait.

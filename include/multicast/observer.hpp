@@ -18,16 +18,17 @@ template <typename R, typename... Args>
 class additions;
 }
 
-/// A base class of objects whose methods are delegates. The destructor removes all delegates that
+/// A base class for objects whose methods are delegates. The destructor removes all delegates that
 /// were added with the object.
 ///
 /// A base class's destructor runs after the derived class's destructor. If other threads invoke the
-/// delegates, call stop_observing() at the beginning of the derived class's destructor. Copies
-/// observe nothing.
+/// delegates, call stop_observing() at the beginning of the derived class's destructor. A copy of
+/// an observer has no registrations.
 ///
 /// A single method that is known at compile time and added without options needs no allocation, and
 /// costs little more than a scoped_registration. Any other delegate is added under a lifetime,
-/// which the object creates when it first needs one. Such an add costs several times as much.
+/// which the object creates when it first needs one. Adding such a delegate costs several times as
+/// much.
 ///
 /// Threads:   the destructor waits for calls on other threads, as multicast_lifetime_end() does.
 /// @since 1.1
@@ -73,8 +74,7 @@ class observer {
   /// Removes all of the object's registrations and waits for their running calls.
   ///
   /// Threads:   waits for calls on other threads, as multicast_lifetime_end() does.
-  /// Reentry:   may be called inside a call to one of its delegates, and then does not wait for
-  ///            that call.
+  /// Reentry:   inside a call to one of the object's delegates, does not wait for that call.
   /// Cost:      like multicast_lifetime_end().
   /// @since 1.1
   void stop_observing() noexcept {

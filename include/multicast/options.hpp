@@ -18,7 +18,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 struct queue_reference {
   /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default, to no handle.
+  /// Refers to the given handle, or by default to none.
   ///
   /// @param given  The handle.
   ///
@@ -34,7 +34,7 @@ struct queue_reference {
   queue_reference(const queue &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return The handle; zero for none.
+  /// @return The handle; zero if there is none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -46,7 +46,7 @@ struct queue_reference {
 struct lifetime_reference {
   /// The handle's value.
   uint64_t id;
-  /// Refers to a handle; by default, to no handle.
+  /// Refers to the given handle, or by default to none.
   ///
   /// @param given  The handle.
   ///
@@ -62,7 +62,7 @@ struct lifetime_reference {
   lifetime_reference(const lifetime &given) noexcept : id(given.handle().id) {}
   /// The handle.
   ///
-  /// @return The handle; zero for none.
+  /// @return The handle; zero if there is none.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -73,7 +73,8 @@ struct lifetime_reference {
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A group in mcast::groups. Signals pass the tokens of delegates added to the group to add().
+/// A group in mcast::groups. A signal calls add() with the token of each delegate that it adds to
+/// the group.
 class group {
  public:
   virtual void add(multicast_token token) = 0;
@@ -97,18 +98,20 @@ struct basic_options {
   /// Only the delegate's newest call stays in the queue (default: false).
   /// @since 1.0
   bool latest = false;
-  /// Equal delegates are removed before the delegate is added. Functions, methods of an object, and
-  /// lambdas that are not larger than a pointer are equal if all their parts are equal (default:
-  /// false).
+  /// Equal delegates are removed before the delegate is added (default: false). Delegates can be
+  /// equal if they are functions, methods of an object, or lambdas that are not larger than a
+  /// pointer. All of their parts must then be equal.
   /// @since 1.1
   bool unique = false;
-  /// The delegate is placed before all existing ones, and its `priority` is ignored. Each such
-  /// delegate receives a new priority, one above the highest existing priority. There are 2^30 such
-  /// priorities. All of them become available again once the signal has no delegate added this way.
-  /// If they are used up, add() fails with MULTICAST_ERROR_LIMIT (default: false).
+  /// The delegate is placed before all existing ones, and its `priority` is ignored (default:
+  /// false). Each such delegate receives a new priority, one above the highest existing priority.
+  /// There are 2^30 such priorities. All of them become available again when the signal has no more
+  /// delegates that were added this way. If they are used up, add() fails with
+  /// MULTICAST_ERROR_LIMIT.
   /// @since 1.1
   bool at_front = false;
-  /// Delegates with a higher priority are called first. Must be below 2^30 (default: 0).
+  /// The priority, which must be below 2^30 (default: 0). Delegates with a higher priority are
+  /// called first.
   /// @since 1.0
   int32_t priority = 0;
   /// The delegate is removed when this lifetime ends (default: none).
@@ -117,8 +120,8 @@ struct basic_options {
   /// The queue that makes the delegate's calls; see signal::is_queueable (default: none).
   /// @since 1.0
   Queue queue = {};
-  /// A human-readable name, which dump() and describe() print. Up to 63 bytes are copied (default:
-  /// nullptr, none).
+  /// A human-readable name, which dump() and describe() print (default: nullptr, none). Up to 63
+  /// bytes are copied.
   /// @since 1.1
   const char *label = nullptr;
   /// The delegate receives no replays; see policies::replay (default: false).
@@ -238,7 +241,8 @@ constexpr options changed(Change &&change) noexcept {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Options with a queue. If a signal's calls cannot be queued, these options do not compile.
+/// Returns options with a queue. Adding a delegate with them does not compile if the signal's calls
+/// cannot be queued.
 ///
 /// @param queue  An mcast::queue or a handle.
 /// @return The options.
@@ -250,7 +254,7 @@ inline detail::queued_options on(queue_reference queue) noexcept {
   result.queue = queue;
   return result;
 }
-/// Options with a lifetime.
+/// Returns options with a lifetime.
 ///
 /// @param lifetime  An mcast::lifetime or a handle.
 /// @return The options.
@@ -260,7 +264,7 @@ inline detail::queued_options on(queue_reference queue) noexcept {
 inline options under(lifetime_reference lifetime) noexcept {
   return detail::changed([&](options &how) { how.lifetime = lifetime; });
 }
-/// Options with a priority.
+/// Returns options with a priority.
 ///
 /// @param priority  The priority, below 2^30. Delegates with a higher priority are called first.
 /// @return The options.
@@ -270,7 +274,7 @@ inline options under(lifetime_reference lifetime) noexcept {
 inline options priority(int32_t priority) noexcept {
   return detail::changed([&](options &how) { how.priority = priority; });
 }
-/// Options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
+/// Returns options with a label: `add(f, mcast::label(MULTICAST_HERE))`.
 ///
 /// @param label  A human-readable name. Up to 63 bytes are copied when the delegate is added.
 /// @return The options.

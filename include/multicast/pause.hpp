@@ -16,7 +16,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// neither call nor queue anything. Pauses are counted, so a target with two pauses resumes when
 /// both have ended. A delegate that was also paused by registration::pause() stays paused.
 ///
-/// Threads:   any. Like multicast_token_pause(), this does not wait for running calls.
+/// Threads:   any. Like multicast_token_pause(), the constructors do not wait for running calls.
 /// @since 1.1
 class [[nodiscard]] scoped_pause {
  public:
@@ -48,7 +48,7 @@ class [[nodiscard]] scoped_pause {
   scoped_pause(scoped_pause &&other) noexcept
       : id_(std::exchange(other.id_, 0)), is_signal_(other.is_signal_) {}
   scoped_pause &operator=(scoped_pause &&other) noexcept {
-    scoped_pause taken(std::move(other));  // `other` may be this one
+    scoped_pause taken(std::move(other));  // `other` may be this object
     std::swap(id_, taken.id_);
     std::swap(is_signal_, taken.is_signal_);
     return *this;
@@ -63,7 +63,7 @@ class [[nodiscard]] scoped_pause {
     if (id == 0) return;
     detail::pauses &all = detail::all_pauses();
     const detail::process_lock lock(detail::guarded::pauses);
-    detail::pauses::entry &found = all.entries[id];  // it is there
+    detail::pauses::entry &found = all.entries[id];  // exists until the last pause ends
     if (--found.count > 0) return;
     if (is_signal_) {
       detail::alike(id).fetch_sub(1);

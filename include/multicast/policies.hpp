@@ -20,8 +20,8 @@ namespace MULTICAST_HPP_NAMESPACE {
 enum class reentry : multicast_reentry {
   recurse = MULTICAST_REENTRY_RECURSE,     ///< Calls the delegates now.
   refuse = MULTICAST_REENTRY_REFUSE,       ///< Fails with MULTICAST_ERROR_STATE.
-  defer = MULTICAST_REENTRY_DEFER,         ///< Calls them after the outermost invocation, in order.
-  defer_latest = MULTICAST_REENTRY_LATEST  ///< Like `defer`, but only the newest.
+  defer = MULTICAST_REENTRY_DEFER,         ///< Calls them in order, after the outermost invocation.
+  defer_latest = MULTICAST_REENTRY_LATEST  ///< Like `defer`, but for the newest invocation only.
 };
 
 /// Holds the function that is called when the first delegate is added to a signal or the last one
@@ -60,12 +60,12 @@ class listeners_changed_function {
 
   /// Whether there is a function.
   ///
-  /// @return false if it is empty.
+  /// @return false if the object is empty.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   explicit operator bool() const noexcept { return told_ != nullptr; }
-  /// Calls the function. There must be one.
+  /// Calls the function. The object must not be empty.
   ///
   /// @param has_listeners  The argument.
   ///
@@ -103,13 +103,13 @@ struct policies {
   /// set_exception_handler(). A signal with results must use `recurse`.
   /// @since 1.1
   mcast::reentry reentry = mcast::reentry::recurse;
-  /// A name, which dump() and describe() print. Up to 63 bytes are copied (default: nullptr, none).
+  /// A name, which dump() and describe() print (default: nullptr, none). Up to 63 bytes are copied.
   /// @since 1.1
   const char *label = nullptr;
   /// How many of the last invocations are replayed to a delegate when it is added, either before
-  /// add() returns or in its queue. The delegate receives each invocation exactly once, even if
-  /// other threads invoke the signal at the same time; see multicast_create_options. A delegate
-  /// that is added with mcast::no_replay receives no replays (default: 0).
+  /// add() returns or in its queue (default: 0). The delegate receives each invocation exactly
+  /// once, even if other threads invoke the signal at the same time; see multicast_create_options.
+  /// A delegate that is added with mcast::no_replay receives no replays.
   ///
   /// The signal stores a copy of each invocation's arguments, as a queue would, until newer
   /// invocations replace it or the signal is destroyed. Therefore the signal must be queueable
@@ -119,8 +119,8 @@ struct policies {
   /// @since 1.1
   uint32_t replay = 0;
   /// Called with true when the first delegate has been added, and with false when the last one has
-  /// been removed; see multicast_create_options. Its exceptions are passed to the handler of
-  /// set_exception_handler() (default: none).
+  /// been removed (default: none); see multicast_create_options. Its exceptions are passed to the
+  /// handler of set_exception_handler().
   /// @since 1.1
   listeners_changed_function listeners_changed = {};
 };

@@ -78,8 +78,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// Makes queued calls, oldest first, as long as a condition holds.
   ///
   /// @param condition  Called without arguments before each call. Once it returns false, the
-  ///                   remaining calls stay queued. It may compare a time or a counter, for
-  ///                   instance.
+  ///                   remaining calls stay queued. The condition may, for example, check a
+  ///                   deadline or a counter.
   /// @return The number of calls made; 0 if the queue is empty.
   ///
   /// Errors:    those of multicast_queue_run(), and exceptions that the condition throws.
@@ -121,7 +121,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
   /// @return Whether the callable has been queued; false if the queue was full and refused it.
   ///
   /// Errors:    those of multicast_invoke_with().
-  /// Threads:   exceptions that the callable throws go to the handler of set_exception_handler().
+  /// Threads:   exceptions that the callable throws are passed to the handler of
+  ///            set_exception_handler().
   /// Cost:      like an invocation with one queued call, plus one allocation.
   /// @since 1.1
   template <typename F>
@@ -133,8 +134,8 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Queues a callable and waits until the queue has called it.
   ///
-  /// If this thread runs the queue, it makes the queued calls up to and including this one. If no
-  /// thread has run the queue yet, post_and_wait() waits until a thread does.
+  /// If this thread runs the queue, it makes the queued calls up to and including the new one. If
+  /// no thread has run the queue yet, post_and_wait() waits until a thread does.
   ///
   /// @param function  A function without parameters, which is copied or moved.
   /// @return The callable's result.
@@ -224,7 +225,7 @@ class queue : public detail::owner<multicast_queue, multicast_queue_destroy> {
 
   /// Returns a consistent snapshot of the number of calls with each outcome.
   ///
-  /// @return The statistics, as filled by multicast_queue_get_stats().
+  /// @return The statistics, as multicast_queue_get_stats() returns them.
   ///
   /// Errors:    like multicast_queue_get_stats().
   /// Cost:      O(1); briefly takes a lock.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Registrations: delegates in signals.
+// A registration identifies a delegate in a signal.
 #ifndef MULTICAST_REGISTRATION_HPP
 #define MULTICAST_REGISTRATION_HPP
 
@@ -27,7 +27,7 @@ namespace MULTICAST_HPP_NAMESPACE {
 /// @since 1.0
 class registration {
  public:
-  /// Refers to the registration of a token; by default, to none.
+  /// Refers to a token's registration, or by default to none.
   ///
   /// @param token  The token, for example the result of multicast_token_current().
   ///
@@ -39,7 +39,7 @@ class registration {
   /// @return The result of multicast_token_remove(). After MULTICAST_OK, the delegate's captures
   ///         have been destroyed.
   ///
-  /// Threads:   waits for its running calls on other threads.
+  /// Threads:   waits for the delegate's running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
@@ -71,15 +71,15 @@ class registration {
   ///                 less, the function does not wait.
   /// @return The result of multicast_token_remove_within().
   ///
-  /// Threads:   waits for its running calls on other threads.
+  /// Threads:   waits for the delegate's running calls on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside a call to the delegate.
   /// Cost:      like multicast_token_remove().
   /// @since 1.0
   multicast_status remove_within(std::chrono::nanoseconds timeout) const noexcept {
     return multicast_token_remove_within(token_, detail::nanoseconds(timeout));
   }
-  /// Excludes the delegate from invocations until resume(). Calling pause() twice has the same
-  /// effect as calling it once, but each scoped_pause counts separately.
+  /// Excludes the delegate from invocations until resume() is called. Calling pause() twice has the
+  /// same effect as calling it once, but each scoped_pause counts separately.
   ///
   /// @return The result of multicast_token_pause().
   ///
@@ -94,9 +94,9 @@ class registration {
   /// Cost:      O(1).
   /// @since 1.0
   multicast_status resume() const noexcept { return multicast_token_resume(token_); }
-  /// Whether the delegate is paused, by pause() or by a scoped_pause of this registration.
+  /// Whether the delegate is paused by pause() or by a scoped_pause of this registration.
   ///
-  /// @return Also false if the delegate has been removed.
+  /// @return true if the delegate is paused; false if it is not paused or has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -107,13 +107,13 @@ class registration {
   /// Whether the delegate is registered and all objects that it tracks are alive. If one of the
   /// objects is dead, removes the delegate.
   ///
-  /// @return true from the time the delegate is added until it is removed. With `once`, it is true
-  ///         until the delegate's only call begins.
+  /// @return true from the time the delegate is added until it is removed. If the delegate was
+  ///         added with `once`, true until its only call begins.
   ///
-  /// Cost:      O(1), without a lock. If the delegate tracks objects, or its token has the same
-  ///            hash as the token of a delegate that did, takes two locks briefly. If such a
-  ///            delegate is paused or was added with `once`, the cost is like that of
-  ///            multicast_prune().
+  /// Cost:      O(1), without a lock. Briefly takes two locks if the delegate tracks objects, or if
+  ///            its token has the same hash as the token of another delegate that has tracked
+  ///            objects. If such a delegate is paused or was added with `once`, the cost is like
+  ///            that of multicast_prune().
   /// @since 1.0
   bool is_valid() const noexcept {
     if (!multicast_token_is_valid(token_)) return false;
@@ -126,7 +126,7 @@ class registration {
   /// Cost:      like is_valid().
   /// @since 1.1
   explicit operator bool() const noexcept { return is_valid(); }
-  /// Statistics of the delegate's calls while they were watched; see mcast::watch.
+  /// Returns statistics about the delegate's calls that were watched; see mcast::watch.
   ///
   /// @return The statistics; all zero if there has been no watch.
   ///
@@ -143,7 +143,7 @@ class registration {
   /// Whether the registration belongs to a signal, or to the signal of a connectable.
   ///
   /// @param s  The signal.
-  /// @return Also false if the delegate has been removed.
+  /// @return true if it does; false if it does not, or if the delegate has been removed.
   ///
   /// Cost:      O(1); briefly takes a lock.
   /// @since 1.1
@@ -153,7 +153,7 @@ class registration {
     return multicast_token_get_registration(token_, &all) == MULTICAST_OK &&
            all.target.id == s.handle().id;
   }
-  /// The token, for the functions of multicast.h.
+  /// The token, for use with the functions of multicast.h.
   ///
   /// @return The token; zero if there is no registration.
   ///
@@ -163,7 +163,7 @@ class registration {
 
   /// Whether both refer to the same registration.
   ///
-  /// @return Also true if neither refers to a registration.
+  /// @return true if they are equal, or if neither refers to a registration.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
@@ -213,7 +213,7 @@ inline registration current() noexcept { return registration(multicast_token_cur
 class [[nodiscard]] scoped_registration
     : public detail::owner<multicast_token, multicast_token_remove> {
  public:
-  /// Owns a registration, such as the result of signal::add(); by default, none.
+  /// Owns a registration, such as the result of signal::add(), or by default none.
   ///
   /// @param r  The registration to remove.
   ///
@@ -284,7 +284,7 @@ struct std::hash<MULTICAST_HPP_NAMESPACE::registration> {
   /// The hash.
   ///
   /// @param r  The registration.
-  /// @return The hash, which is equal for equal registrations.
+  /// @return The hash. Equal registrations have equal hashes.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1

@@ -30,22 +30,22 @@ class removal {
   /// @since 1.1
   constexpr removal(multicast_status status, size_t count) noexcept
       : status_(status), count_(count) {}
-  /// How many were removed.
+  /// Returns how many delegates were removed.
   ///
-  /// @return The number; 0 if there was no such delegate or the removal failed.
+  /// @return The number; 0 if no delegate matched or the removal failed.
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr size_t count() const noexcept { return count_; }
-  /// The status, which tells whether calls to the removed delegates are still running.
+  /// Returns the status, which tells whether calls to the removed delegates are still running.
   ///
-  /// @return MULTICAST_OK if no call is running and none will ever begin. Other statuses: see
+  /// @return MULTICAST_OK if no call is running and none will ever begin. For other statuses, see
   ///         multicast_remove_every().
   ///
   /// Cost:      O(1); does not call the library.
   /// @since 1.1
   constexpr multicast_status status() const noexcept { return status_; }
-  /// Whether something was removed.
+  /// Whether any delegate was removed.
   ///
   /// @return count() != 0.
   ///
@@ -63,7 +63,7 @@ class removal {
   constexpr operator Count() const noexcept {
     return count_;
   }
-  /// Compares the status. To compare the number, write `count() == 2`.
+  /// Compares the status. To compare the number of delegates, write `count() == 2`.
   ///
   /// @param r       A result.
   /// @param status  A status, such as MULTICAST_OK.

@@ -26,11 +26,11 @@ class signal;
 /// The results of one invocation of a signal, as a forward range; returned by
 /// signal<R(Args...)>::results().
 ///
-/// Each delegate is called once, when its result is needed: by `*`, or by a comparison with the
-/// end, which has to know whether there is another result. `++` calls the delegate at the current
-/// position if its result has not been used yet. The range does not call delegates that are added
-/// or removed during the iteration. If the signal is destroyed, the range ends. The range stores
-/// all results, so that algorithms may iterate over them several times.
+/// Each delegate is called once, when its result is needed. The result is needed by `*`, and by a
+/// comparison with the end, which checks whether there is another result. `++` calls the delegate
+/// at the current position if its result has not been used yet. The range does not call delegates
+/// that are added or removed during the iteration. If the signal is destroyed, the range ends. The
+/// range stores all results, so that algorithms may iterate over them several times.
 ///
 /// A result_range cannot be copied or moved. Only one thread at a time may use the range and its
 /// iterators.
@@ -61,10 +61,10 @@ class result_range<R(Args...), Given...> {
     using iterator_category = std::forward_iterator_tag;  ///< Several passes are possible.
     using value_type = std::remove_cv_t<object>;          ///< A result.
     using difference_type = std::ptrdiff_t;               ///< The distance between two results.
-    using pointer = object *;                             ///< To a result.
+    using pointer = object *;                             ///< Points to a result.
     using reference = object &;                           ///< Valid until the range ends.
 
-    /// At the end.
+    /// Creates an end iterator.
     ///
     /// Cost:      O(1); does not call the library.
     /// @since 1.1
@@ -144,7 +144,7 @@ class result_range<R(Args...), Given...> {
   result_range &operator=(const result_range &) = delete;
   ~result_range() = default;
 
-  /// The first result. Calls nothing.
+  /// Returns an iterator at the first result, without calling a delegate.
   ///
   /// @return An iterator that stays valid as long as the range exists.
   ///
@@ -198,7 +198,7 @@ class result_range<R(Args...), Given...> {
         arguments_.results = static_cast<detail::question<R> *>(&each);
         const int64_t called = multicast_token_visit(each.token, call, this);
         rethrow();
-        // If the delegate has been removed, the visit makes no call, which is not an error.
+        // If the delegate has been removed, the visit calls nothing, which is not an error.
         if (called != MULTICAST_ERROR_INVALID_HANDLE) detail::ensure(called);
       }
       if (each.made.is_there()) return true;

@@ -140,7 +140,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether all results are true. Stops at the first result that is false.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return Also true if there is no delegate.
+  /// @return true if all results are true, or if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
@@ -157,7 +157,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Whether any result is true. Stops at the first result that is true.
   ///
   /// @param arguments  Passed to the delegates without being copied.
-  /// @return Also false if there is no delegate.
+  /// @return true if any result is true; false if there is no delegate.
   ///
   /// Errors:    any exception that a delegate throws. The remaining delegates are then not called.
   /// Cost:      like multicast_visit().
@@ -172,19 +172,19 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   }
 
   /// Asks all delegates for their agreement, in order, until one refuses by returning a false
-  /// result. In that case, the delegates that had agreed are called again with other arguments, in
-  /// reverse order, so that they can undo what they did. Delegates that have since been removed are
+  /// result. If one refuses, the delegates that had agreed are called again with other arguments,
+  /// in reverse order, so that they can undo their work. Delegates that have since been removed are
   /// not called again.
   ///
   ///     if (!saving.all_or_undo({step::prepare, file}, {step::roll_back, file})) ...
   ///
   /// @param asked  The arguments of the first calls.
-  /// @param undo   The arguments for undoing, passed to the delegates that had agreed. The results
-  ///               of these calls are ignored.
+  /// @param undo   The arguments with which the delegates that had agreed are called again. The
+  ///               results of these calls are ignored.
   /// @return Whether all delegates have agreed; true if there is no delegate.
   ///
-  /// Errors:    the first exception that a delegate throws. If a delegate throws when it is asked,
-  ///            this counts as a refusal.
+  /// Errors:    the first exception that a delegate throws. A delegate that throws when it is asked
+  ///            counts as having refused.
   /// Cost:      like multicast_visit_undo().
   /// @since 1.1
   bool all_or_undo(const std::tuple<detail::passed<Args>...> &asked,
@@ -212,7 +212,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
     return detail::ensure(visited) >= 0 && agreed;
   }
 
-  /// Passes each result to a function, before the next delegate is called.
+  /// Passes each result to a function before it calls the next delegate.
   ///
   /// @param function   Receives a result. If it returns bool, false stops the iteration.
   /// @param arguments  Passed to the delegates without being copied.
@@ -238,9 +238,9 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
   /// Combines all results.
   ///
   /// @param sum        The initial value.
-  /// @param function   Either a function as for std::accumulate(), which receives the current value
-  ///                   and a result, and returns the next value; or a function that receives a
-  ///                   reference to the value, and a result, and returns mcast::step::go_on or
+  /// @param function   Called with the current value and a result. Like a function for
+  ///                   std::accumulate(), it may return the next value. Alternatively, it may take
+  ///                   the value by reference, change it, and return mcast::step::go_on or
   ///                   mcast::step::stop.
   /// @param arguments  Passed to the delegates without being copied.
   /// @return The value.
@@ -325,7 +325,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       detail::question<R> question{target};
       arguments.results = &question;
       delegate->function(delegate->context, 0, &arguments, 0);
-      bool answer = true;  // if another thread has removed the delegate before the call
+      bool answer = true;  // stays true if another thread has removed the delegate
       if (question.made.is_there()) {
         decltype(auto) made = question.made.get();
         answer = is_true(made);
@@ -352,7 +352,7 @@ class signal<R(Args...)> : public detail::basic_signal<R, Args...>,
       if (asked.made.is_there()) {
         ++self.results;
         detail::guard(self.arguments->where, [&] {
-          goes_on = false;  // if the body throws
+          goes_on = false;  // stays false if the body throws
           goes_on = (*self.body)(asked.made.get());
         });
       }

@@ -62,10 +62,10 @@ struct is_mixed<std::tuple<Given...>, Args...> {
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// A multicast whose delegates are called with arguments of these types. The destructor removes the
-/// delegates, as multicast_destroy() does. All delegates called by an invocation receive the same
-/// arguments. An argument declared by value is not copied; the delegates receive the invoker's
-/// value as const.
+/// A multicast whose delegates are called with the arguments that `Signature` lists. The destructor
+/// removes the delegates, as multicast_destroy() does. All delegates called by an invocation
+/// receive the same arguments. An argument declared by value is not copied; the delegates receive
+/// the invoker's value as const.
 ///
 /// A moved-from signal is empty.
 ///
@@ -97,16 +97,17 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
   signal &operator=(signal &&) noexcept = default;
   ~signal() = default;
 
-  /// Calls every delegate by priority, then in order of addition, as multicast_invoke() does.
+  /// Calls all delegates, sorted by priority and then by order of addition, as multicast_invoke()
+  /// does.
   ///
   /// If a delegate throws, the others are still called. invoke() then rethrows the first exception
   /// thrown by a call on this thread, or by copying an argument. If copying an argument throws, no
   /// calls are queued. If the signal also replays invocations, no delegate is called at all.
   ///
-  /// @param arguments  Not copied for delegates without a queue. If there are calls to queue, a
-  ///                   temporary or a value passed with std::move() is moved into the queue,
-  ///                   provided that neither this move nor the copies of the other arguments can
-  ///                   throw.
+  /// @param arguments  Delegates without a queue receive the arguments without a copy. If there are
+  ///                   calls to queue, a temporary or a value passed with std::move() is moved into
+  ///                   the queue, provided that neither this move nor the copies of the other
+  ///                   arguments can throw.
   /// @return The number of delegates called or queued.
   ///
   /// Threads:   any; delegates without a queue run on the calling thread.
@@ -131,7 +132,7 @@ class signal<void(Args...)> : public detail::basic_signal<void, Args...>,
                                                     std::forward<Given>(arguments)...);
   }
 
-  /// Like invoke(), without a result.
+  /// Like invoke(), but returns nothing.
   ///
   /// @param arguments  As for invoke().
   ///

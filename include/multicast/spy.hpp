@@ -63,7 +63,7 @@ class spy<signal<void(Args...)>> {
   /// @since 1.1
   using call = spied_call<Args...>;
 
-  /// Records from now on.
+  /// Starts to record invocations.
   ///
   /// @param s    The signal, or a view of it.
   /// @param how  As for signal::add(). With on(), the spy records the calls that a queue makes.
@@ -81,7 +81,7 @@ class spy<signal<void(Args...)>> {
 
   /// Returns the calls recorded since the spy was created, or since the last clear() or take().
   ///
-  /// @return A copy, in the order in which the calls were recorded.
+  /// @return A copy of the calls, in the order in which they were recorded.
   ///
   /// Cost:      O(calls); takes a lock.
   /// @since 1.1
@@ -89,7 +89,7 @@ class spy<signal<void(Args...)>> {
     const std::lock_guard<std::mutex> lock(mutex_);
     return calls_;
   }
-  /// Returns the recorded calls and clears the record, in one step.
+  /// Returns the recorded calls and discards the spy's own copy, in one step.
   ///
   /// @return The recorded calls.
   ///
@@ -165,7 +165,7 @@ class spy<signal<void(Args...)>> {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::vector<call> calls_;
-  scoped_registration registration_;  // the first to be destroyed
+  scoped_registration registration_;  // the last member, so it is destroyed first
 };
 
 template <typename... Args>

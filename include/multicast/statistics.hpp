@@ -11,7 +11,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Counts of a delegate's calls while they are watched; see registration::statistics().
+/// Statistics about a delegate's watched calls; see registration::statistics().
 /// @since 1.1
 struct call_statistics {
   /// Calls that have returned.

@@ -11,9 +11,9 @@
 
 namespace MULTICAST_HPP_NAMESPACE {
 
-/// Returns a weak pointer to an object. To support another kind of pointer, declare such a function
-/// in the namespace of the pointer's class. The result must have a lock(), which returns a value
-/// that is true while the object is alive.
+/// Returns a weak pointer to an object. To support another kind of pointer, declare a to_weak() in
+/// the namespace of the pointer's class. Its result must have a lock() function, whose result is
+/// true while the object is alive.
 ///
 /// @param object  The pointer.
 /// @return The weak pointer.

@@ -28,34 +28,35 @@ struct watch_options {
   /// reported as stuck (default: zero, never).
   /// @since 1.1
   std::chrono::nanoseconds slow_after{0};
-  /// Called when a call has taken at least `slow_after`, on the thread that made the call. `label`
-  /// is the registration's label, or nullptr if it has none; it is valid until this function
-  /// returns (default: none).
+  /// Called when a call has taken at least `slow_after`, on the thread that made the call (default:
+  /// none). `label` is the registration's label, or nullptr if it has none; it is valid until this
+  /// function returns.
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       slow = {};
   /// Called when a removal or signal::invoke_and_wait() has waited for `slow_after` and is still
-  /// waiting. It is called once per wait, on the waiting thread. `which` is the registration of a
-  /// call that the thread is waiting for; it is empty if the call is still queued (default: none).
+  /// waiting (default: none). The function is called once per wait, on the waiting thread. `which`
+  /// is the registration of a call that the thread is waiting for; it is empty if the call is still
+  /// queued.
   /// @since 1.1
   std::function<void(registration which, const char *label, std::chrono::nanoseconds elapsed)>
       stuck = {};
-  /// Called when a call has returned, on the thread that made the call. `event` is 0 for signals
-  /// (default: none).
+  /// Called when a call has returned, on the thread that made the call (default: none). `event` is
+  /// 0 for signals.
   /// @since 1.1
   std::function<void(registration which, uint32_t event, std::chrono::nanoseconds elapsed)>
       called = {};
-  /// The number of delegates at which `listener_warning` is called (default: 0, never; 1 has the
-  /// same meaning as 2).
+  /// The number of delegates at which `listener_warning` is called (default: 0, never). 1 has the
+  /// same meaning as 2.
   /// @since 1.1
   uint64_t listener_warning_count = 0;
   /// Called when the number of a signal's delegates first reaches `listener_warning_count`, twice
-  /// this number, four times this number, and so on, on the thread that adds the delegate. `count`
-  /// is the number of delegates. `label` is the most frequent label, or `function` is the most
-  /// frequent C function among the delegates without a label, which a debugger can name. `most` is
-  /// the number of delegates that share this label or function. If no label or function is shared
-  /// by more than one delegate in nine, both are null. `label` is valid until this function returns
-  /// (default: none).
+  /// this number, four times this number, and so on, on the thread that adds the delegate (default:
+  /// none). `count` is the number of delegates. Either `label` is the most frequent label, or
+  /// `function` is the most frequent C function of the delegates without a label; a debugger can
+  /// show the function's name. `most` is the number of delegates that share this label or function.
+  /// If no label or function is shared by more than one delegate in nine, both are null. `label` is
+  /// valid until this function returns.
   /// @since 1.1
   std::function<void(multicast target, uint64_t count, const char *label,
                      multicast_function function, uint64_t most)>
@@ -93,8 +94,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the process already has such a watch.
   /// Cost:      O(multicasts); makes three allocations. While the watch is set, each call has the
-  ///            additional cost stated in multicast_set_watch(), and takes a lock per watch
-  ///            function called.
+  ///            additional cost stated in multicast_set_watch(), and takes a lock for each watch
+  ///            function that it calls.
   /// @since 1.1
   explicit watch(watch_options how) { begin({0}, std::move(how)); }
   /// Watches a signal.
@@ -104,7 +105,8 @@ class [[nodiscard]] watch {
   ///
   /// Errors:    MULTICAST_ERROR_STATE: the signal already has a watch.
   /// Cost:      O(1); makes four allocations. While the watch is set, each call has the additional
-  ///            cost stated in multicast_set_watch(), and takes a lock per watch function called.
+  ///            cost stated in multicast_set_watch(), and takes a lock for each watch function that
+  ///            it calls.
   /// @since 1.1
   template <typename R, typename... Args>
   explicit watch(const detail::basic_signal<R, Args...> &s, watch_options how = {}) {
@@ -114,7 +116,7 @@ class [[nodiscard]] watch {
   watch(watch &&other) noexcept
       : target_(other.target_), is_set_(std::exchange(other.is_set_, false)) {}
   watch &operator=(watch &&other) noexcept {
-    watch taken(std::move(other));  // `other` may be this one
+    watch taken(std::move(other));  // `other` may be this object
     std::swap(target_, taken.target_);
     std::swap(is_set_, taken.is_set_);
     return *this;
@@ -123,8 +125,8 @@ class [[nodiscard]] watch {
   /// Ends the watch early. Calling this again has no effect.
   ///
   /// @return The result of multicast_set_watch(). MULTICAST_OK means that no function of the watch
-  ///         is running and none will run again. MULTICAST_ERROR_INVALID_HANDLE: the signal has
-  ///         already been destroyed.
+  ///         is running and none will run again. MULTICAST_ERROR_INVALID_HANDLE means that the
+  ///         signal has already been destroyed.
   ///
   /// Threads:   waits for the watch's functions that are running on other threads.
   /// Reentry:   returns MULTICAST_PENDING inside one of the watch's functions.

@@ -34,10 +34,11 @@ bool multicast_swift_is_class_bound(const void *type);
 
 // ---- Marks --------------------------------------------------------------------------------------
 
-/// The function of a delegate in MulticastSwift whose context is the delegate itself. Never called.
+/// MulticastSwift registers this function for delegates whose context is the delegate itself. It is
+/// never called.
 void multicast_swift_object(void *context, uint32_t event, const void *payload, size_t size);
-/// The function of a delegate in MulticastSwift whose context is an object that contains the
-/// delegate. Never called.
+/// MulticastSwift registers this function for delegates whose context is an object that contains
+/// the delegate. It is never called.
 void multicast_swift_value(void *context, uint32_t event, const void *payload, size_t size);
 
 // ---- Locks --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A result that a call stores for its caller, which may wait on another thread.
+/// A result that a call stores for its caller, which may be waiting on another thread.
 template <typename R>
 struct answer {
   std::optional<R> result;

@@ -74,8 +74,8 @@ constexpr bool is_queueable() {
   return false;
 }
 
-/// Whether the frame can store the argument itself, which is the case for numbers, enumerations and
-/// pointers. See original_frame for the alignment.
+/// Whether the frame can store the argument itself, as it does for numbers, enumerations and
+/// pointers. original_frame explains the limit on the alignment.
 template <typename Arg>
 constexpr bool is_small() {
   if constexpr (!std::is_reference_v<Arg> && std::is_scalar_v<Arg>) {
@@ -100,7 +100,7 @@ constexpr bool is_moved() {
   return false;
 }
 
-/// Whether the argument can be stored, by a move or else a copy, without throwing.
+/// Whether storing the argument, by a move or a copy, cannot throw.
 template <typename T, bool is_moved>
 inline constexpr bool is_safe =
     is_moved ? std::is_nothrow_move_constructible_v<T> : std::is_nothrow_copy_constructible_v<T>;

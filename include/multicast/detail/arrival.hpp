@@ -73,7 +73,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
     waiting_ = waiting;
     if (!is_over_) return true;
     lock.unlock();
-    const auto self = shared_from_this();  // keeps this alive if `waiting` ends
+    const auto self = shared_from_this();  // keeps this alive if the coroutine ends
     self->post();
     return true;
   }
@@ -151,7 +151,7 @@ class arrival : public std::enable_shared_from_this<arrival> {
   static void release(const void *payload, size_t) noexcept {
     arrival &self = *static_cast<arrival *>(const_cast<void *>(payload));
     const auto last = std::move(self.self_);
-    last->resume(true);  // unless it has been resumed
+    last->resume(true);  // has no effect after a call has resumed it
   }
   void resume(bool is_given_up) {
     continuation next;

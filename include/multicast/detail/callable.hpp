@@ -58,8 +58,8 @@ struct weak_bound {
   bool is_dead() const noexcept { return detail::is_dead(object); }
 };
 
-/// The first argument of an extended callable. It is a template, so that `registration` need not be
-/// defined here.
+/// The first argument of an extended callable. It is a template, so that `registration` may be
+/// incomplete in this header.
 template <typename>
 struct first_of_extended {
   using type = registration;

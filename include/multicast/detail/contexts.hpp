@@ -28,8 +28,8 @@ template <size_t size>
 struct bytes {
   unsigned char all[size];
 };
-/// Returns byte `i` of an object whose bytes are all zero. If this is a padding byte, the call is
-/// not a constant expression.
+/// Returns byte `i` of an object whose bytes are all zero. If the byte is padding, the call is not
+/// a constant expression.
 template <typename T>
 constexpr unsigned char byte_of_zero(size_t i) {
   return __builtin_bit_cast(bytes<sizeof(T)>, __builtin_bit_cast(T, bytes<sizeof(T)>{})).all[i];
@@ -42,8 +42,9 @@ template <typename T, size_t i>
 constexpr bool has_value(long) {
   return false;
 }
-/// If the class has bit-fields or no constexpr constructor, padding cannot be detected, so nothing
-/// is cleared. An object that contains a pointer, and is no larger than one, has no padding.
+/// Clears the padding bytes that can be detected. If the class has bit-fields or no constexpr
+/// constructor, nothing is cleared, because padding cannot be detected. An object that contains a
+/// pointer and is no larger than a pointer has no padding.
 template <typename T, size_t... i>
 void clear_padding(unsigned char object[], std::index_sequence<i...>) noexcept {
   if constexpr ((has_value<T, i>(0) || ...)) {
@@ -84,7 +85,7 @@ struct life {
   }
 };
 
-/// A callable whose context points to a heap object.
+/// Accesses a callable on the heap, to which the context points.
 template <typename F>
 struct in_heap {
   using function = F;
@@ -97,7 +98,7 @@ struct in_heap {
   }
 };
 
-/// A callable whose bytes are stored in the context pointer.
+/// Accesses a callable whose bytes are stored in the context pointer.
 template <typename F>
 struct in_context {
   using function = F;
@@ -121,7 +122,7 @@ struct in_context {
   }
 };
 
-/// An extended callable. The context stores only the inner callable.
+/// Accesses an extended callable. The context stores only the inner callable.
 template <typename F>
 struct in_context<extended<F>> {
   using function = extended<F>;
@@ -136,10 +137,10 @@ struct in_context<extended<F>> {
   }
 };
 
-/// Converts the address of an object to `void *`, whatever its type.
+/// Converts the address of an object of any type to `void *`.
 inline void *untyped(const volatile void *object) noexcept { return const_cast<void *>(object); }
 
-/// A method that is known at compile time. The context is the object's address.
+/// Accesses a method that is known at compile time. The context is the object's address.
 template <auto method, typename T>
 struct of_object {
   using function = bound<T *, decltype(method)>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Statuses and exceptions: how failures of calls are reported.
+// Reports the failures of calls, as statuses or exceptions.
 #ifndef MULTICAST_DETAIL_FAILURES_HPP
 #define MULTICAST_DETAIL_FAILURES_HPP
 
@@ -30,8 +30,8 @@ inline int64_t ensure(int64_t result) {
   if (result < 0) fail(result);
   return result;
 }
-/// Checks the result of an invocation. If another signal invokes this signal just as it is being
-/// destroyed, that is not an error.
+/// Checks the result of an invocation. It is not an error if another signal invokes this signal
+/// while this signal is being destroyed.
 inline int64_t check_invoked(int64_t result) {
   return result == MULTICAST_ERROR_INVALID_HANDLE ? 0 : ensure(result);
 }
@@ -49,8 +49,8 @@ inline std::chrono::nanoseconds duration(uint64_t nanoseconds) noexcept {
 /// by guarded::failures.
 struct shared_failure : counted_owners {
   std::exception_ptr first;
-  bool is_over = false;  // the wait has ended: further exceptions go to the handler
-  numbers late;          // except those of these registrations, whose calls were unfinished
+  bool is_over = false;  // if set, exceptions are passed to the handler
+  numbers late;          // but exceptions of these registrations are dropped
 
   bool is_late(multicast_token token) const noexcept {
     return late.find(token.id) != nullptr;
@@ -94,7 +94,7 @@ void guard(const failures &where, Body &&body) {
   try {
     body();
   } catch (...) {
-    // Pass on the foreign (non-C++) exception with which glibc unwinds an exiting thread.
+    // Rethrow the foreign (non-C++) exception with which glibc unwinds an exiting thread.
     if (std::current_exception() == nullptr) throw;
     where.keep();
   }

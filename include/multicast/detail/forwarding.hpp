@@ -64,7 +64,7 @@ struct forwarded<std::reference_wrapper<T> &> : forwarded<T &> {};
 template <typename T>
 struct forwarded<const std::reference_wrapper<T> &> : forwarded<T &> {};
 
-/// The context is the invoked signal's handle.
+/// Accesses another signal, whose handle is the context.
 template <typename Signature>
 struct of_signal {
   using function = forwarding<Signature>;

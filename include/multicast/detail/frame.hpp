@@ -46,18 +46,18 @@ template <size_t... Index, typename... Args>
 struct frame_of<std::index_sequence<Index...>, Args...> : cell_of<Index, Args>... {
   /// Whether a queue may copy the frame byte by byte.
   static constexpr bool is_plain = (is_small<Args>() && ...);
-  /// Whether calls may be queued, in which case the frame has to be copied.
+  /// Whether calls may be queued although the frame has to be copied argument by argument.
   static constexpr bool is_replaceable = !is_plain && (detail::is_replaceable<Args> && ...);
   /// Whether this code can copy the frame, because all argument types are complete.
   static constexpr bool is_complete = (detail::is_complete<value<Args>>::value && ...);
 
   failures where;
-  void *results = nullptr;  // the question<R>
+  void *results = nullptr;  // points to a question<R>
 
   explicit frame_of(passed<Args>... given)
       : cell_of<Index, Args>(static_cast<passed<Args>>(given))... {}
 
-  /// Calls a callable with the first arguments of the invocation, or with its own copies of them.
+  /// Calls a callable with the first `count` arguments of the invocation, or with copies of them.
   template <size_t count, bool is_copied, typename F, typename... First>
   decltype(auto) apply(F &&function, First &&...first) const {
     if constexpr (count == sizeof...(Args) && !is_copied) {
@@ -95,9 +95,9 @@ using frame = frame_of<std::index_sequence_for<Args...>, Args...>;
 /// The library aligns copies of payloads to this number of bytes.
 inline constexpr size_t copy_alignment = 16;
 
-/// The frame of an invocation, on its stack. A frame and its copies are aligned differently, which
-/// tells them apart. A flag or an address in the frame cannot do that, because a copy has the same
-/// bytes, may outlive the invocation's stack, and may even be allocated where that stack was.
+/// The frame of an invocation, on the invoking thread's stack. is_copy() distinguishes a frame from
+/// its copies by their alignment. A flag or an address in the frame would not work, because a copy
+/// has the same bytes, may outlive the stack frame, and may even be allocated at the same address.
 template <typename Frame>
 struct alignas(copy_alignment) original_frame {
   std::exception_ptr thrown;
@@ -112,7 +112,8 @@ struct alignas(copy_alignment) original_frame {
   }
 };
 
-/// Whether a payload is a copy of a frame. If so, the target of its `where` may be gone.
+/// Whether a payload is a copy of a frame. If so, the target of the frame's `where` may no longer
+/// exist.
 inline bool is_copy(const void *payload) noexcept {
   return reinterpret_cast<uintptr_t>(payload) % copy_alignment == 0;
 }
@@ -125,7 +126,8 @@ struct kept_cell {
   explicit kept_cell(value<Arg> &&given) : kept(std::move(given)) {}
 };
 
-/// A base class that aligns its derived class as is_copy() expects, unless that class needs more.
+/// A base class that gives its derived class the alignment that is_copy() expects, or a stricter
+/// one if the derived class needs it.
 struct alignas(copy_alignment) aligned_copy {};
 
 /// The copy of a frame, with copies of the arguments. Arguments that were passed as rvalues are
@@ -187,8 +189,8 @@ using copied = copied_of<Frame, std::integer_sequence<bool, moves...>>;
 template <typename>
 inline constexpr bool is_kept = false;  // no argument is moved
 
-/// Copies a frame in code that does not know the argument types. The functions are set by the first
-/// add with a queue, or by policies.
+/// Copies a frame in code that does not know the argument types. The functions are set when a
+/// delegate with a queue is added, or when a signal with policies is created.
 template <typename... Args>
 struct copier {
   static void set() noexcept {

@@ -19,7 +19,8 @@ inline constexpr bool is_wrapper = false;
 template <typename T>
 inline constexpr bool is_wrapper<std::reference_wrapper<T>> = true;
 
-/// The object whose member is called: a reference, a std::ref(), or a pointer of any kind.
+/// Returns the object whose member is called, given a reference, a std::ref(), or any kind of
+/// pointer.
 template <typename Class, typename Given>
 constexpr decltype(auto) object_of(Given &&given) {
   if constexpr (std::is_base_of_v<Class, std::decay_t<Given>>) {

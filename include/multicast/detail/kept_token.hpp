@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The token of one of an observer's delegates.
+// Stores the token of an observer's delegate.
 #ifndef MULTICAST_DETAIL_KEPT_TOKEN_HPP
 #define MULTICAST_DETAIL_KEPT_TOKEN_HPP
 
@@ -13,7 +13,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The token of one of an observer's delegates, stored in the observer.
+/// Stores the token of one delegate in the observer to which the delegate belongs.
 ///
 /// As soon as the delegate can be called, a call may destroy the observer, even before the add
 /// returns. Therefore the library writes the token into a `kept_add`, which outlives the observer
@@ -31,8 +31,9 @@ class kept_token {
     if (is_adding_.load(std::memory_order_relaxed)) add_of(this).is_orphan = true;
   }
 
-  /// Begins an add. Fails while another add is in progress, and while the previous delegate is live
-  /// or its calls may be running, because the observer's destructor has to wait for them.
+  /// Begins an add. Fails while another add is in progress. Also fails while the previous delegate
+  /// is live or calls to it may be running, because the observer's destructor has to wait for these
+  /// calls.
   bool begin() noexcept {
     kept_add &add = add_of(this);
     uintptr_t none = 0;
@@ -52,7 +53,7 @@ class kept_token {
     is_adding_.store(true, std::memory_order_release);
     return true;
   }
-  /// Where multicast_add() writes the token, before the delegate can be called.
+  /// Returns where multicast_add() writes the token before the delegate can be called.
   multicast_token *place() noexcept { return &add_of(this).token; }
   /// Ends an add.
   ///

@@ -23,11 +23,11 @@ class key_tree {
   key_tree() = default;
   key_tree(key_tree &&other) noexcept : root_(other.root_.exchange(nullptr)) {}
   key_tree &operator=(key_tree &&other) noexcept {
-    key_tree taken(std::move(other));  // `other` may be this one
+    key_tree taken(std::move(other));  // `other` may be this object
     taken.root_ = root_.exchange(taken.root_);
     return *this;
   }
-  /// Not recursive, because keys with equal hashes may form a chain too long for the stack.
+  /// Does not recurse, because keys with equal hashes may form a chain too long for the stack.
   ~key_tree() {
     node *rest = root_.load(std::memory_order_relaxed);
     while (rest != nullptr) {
@@ -58,7 +58,8 @@ class key_tree {
       node *here = place.load(std::memory_order_acquire);
       if (here == nullptr) {
         if (!made) made = std::make_unique<node>(key);
-        // If two threads insert the same key, the second thread finds the first thread's node here.
+        // If two threads insert the same key, the second thread finds the first thread's node in
+        // `here`.
         if (place.compare_exchange_strong(here, made.get(), std::memory_order_acq_rel)) {
           return made.release()->value;
         }
@@ -73,7 +74,7 @@ class key_tree {
     const Key key;
     Value value = {};
     std::atomic<node *> children[4] = {};
-    node *next = nullptr;  // only while the tree is destroyed
+    node *next = nullptr;  // used only by the tree's destructor
     explicit node(const Key &k) : key(k) {}
   };
   /// The path of a key through the tree.

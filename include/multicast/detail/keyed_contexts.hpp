@@ -33,12 +33,12 @@ struct key {
 /// let_go(), so that no other context can be created at the same address.
 struct keyed {
   const key of;
-  const bool is_comparable;  // it may be equal to others
+  const bool is_comparable;  // whether it may equal other contexts
   size_t owners = 1;
   size_t holders = 0;
-  size_t alignment = 0;  // of the memory; 0 while the callable exists
-  // The context is in one hash list by its object and, if it is comparable, in another one by its
-  // whole key, through which equal contexts are found.
+  size_t alignment = 0;  // the memory's alignment; 0 while the callable exists
+  // Every context is in the hash list of its object. A comparable context is also in the hash list
+  // of its whole key, which is used to find equal contexts.
   struct {
     keyed *next = nullptr, **link = nullptr;
   } places[2];
@@ -49,9 +49,9 @@ struct keyed {
   virtual ~keyed() = default;
   /// Destroys the callable but does not free the memory. Returns the memory's alignment.
   virtual size_t end() noexcept = 0;
-  /// Called only for contexts of the same kind.
+  /// Compares the callables. Called only for contexts of the same kind.
   virtual bool is_equal(const keyed &) const = 0;
-  /// Whether the callable is this method with any object; `type` is the method's name_of().
+  /// Whether the callable is the given method, with any object. `type` is the name_of() its type.
   virtual bool has_method(const char *type, const void *method) const = 0;
 };
 
@@ -72,7 +72,7 @@ class alignas(64) keyed_contexts {
   }
   static void release(keyed *context) noexcept {
     const uint64_t hash = hash_of(context->of.object);
-    owned<keyed> last;  // destroyed without the lock
+    owned<keyed> last;  // destroyed after the lock is released
     {
       const process_lock lock(guarded::keyed, part_of(hash));
       if (--context->owners > 0) return;
@@ -99,7 +99,8 @@ class alignas(64) keyed_contexts {
       ::operator delete(static_cast<void *>(context));
     }
   }
-  /// The caller owns a reference to the returned context.
+  /// Returns the context that equals `wanted`, or nullptr. The caller must call let_go() for the
+  /// context.
   static keyed *retain(const keyed &wanted) {
     const uint64_t hash = hash_of(wanted.of.object);
     const process_lock lock(guarded::keyed, part_of(hash));
@@ -283,8 +284,8 @@ struct keyed_callable final : keyed {
   }
 
  private:
-  /// A wrapper of a callable, such as a tracked callable, has no bytes to compare, so all wrappers
-  /// share one list.
+  /// A wrapper of a callable, such as a tracked callable, has no bytes to compare. Therefore all
+  /// wrappers with the same object share one list.
   static key with_content(key given, const F &callable) noexcept {
     static_cast<void>(callable);
     if constexpr (is_plain && !is_mortal<F> && !is_extended<F>) {

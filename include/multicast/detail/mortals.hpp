@@ -36,7 +36,7 @@ inline bool has_mortals(multicast target) noexcept {
          (process().mortal_signals.load(std::memory_order_relaxed) != 0 ||
           mortals_like(target.id).load(std::memory_order_relaxed) != 0);
 }
-/// Removes delegates with dead objects, if the signal may have any.
+/// Removes delegates whose tracked objects have died, if the signal may have any.
 inline void prune(multicast target) noexcept {
   if (has_mortals(target)) static_cast<void>(multicast_prune(target));
 }
@@ -69,7 +69,7 @@ inline bool is_alive(multicast_token token) noexcept {
   if (multicast_token_get_registration(token, &all) != MULTICAST_OK) return false;
   if (!has_mortals(all.target)) return true;
   // A visit checks only this registration's objects, so it costs less than a prune. But a visit
-  // skips paused delegates, and would remove a delegate with MULTICAST_ONCE.
+  // skips paused delegates, and would remove a delegate that was added with MULTICAST_ONCE.
   if (all.is_paused || (all.flags & MULTICAST_ONCE) != 0) {
     static_cast<void>(multicast_prune(all.target));
   } else {

@@ -37,7 +37,7 @@ template <typename Weak>
 const void *address_of(const Weak &object) {
   const auto strong = object.lock();
   if constexpr (is_weak<Weak>) {
-    return detail::untyped(strong.get());  // even if the pointer owns nothing
+    return detail::untyped(strong.get());  // nullptr if it owns nothing
   } else {
     return strong ? detail::untyped(detail::address(*strong)) : nullptr;
   }

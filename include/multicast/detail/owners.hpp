@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Smart pointers. <memory> would take longer to compile.
+// Smart pointers, which replace <memory> because it takes longer to compile.
 #ifndef MULTICAST_DETAIL_OWNERS_HPP
 #define MULTICAST_DETAIL_OWNERS_HPP
 

@@ -36,16 +36,16 @@ class process_lock {
     if (!is_inside_fork()) mutex_.unlock();
   }
 
-  /// Whether this thread is inside fork(), where it holds all locks, and where the library may call
-  /// release functions.
+  /// Whether this thread is inside fork(). Inside fork(), the thread holds all locks, and the
+  /// library may call release functions.
   static bool is_inside_fork() noexcept {
     return process().locks.forking.load(std::memory_order_relaxed) == this_thread_id();
   }
 
  private:
-  /// The library registers its fork handlers first, so that a fork takes these locks before the
-  /// library's locks, as all other code does. If there is no memory for the handlers, the next
-  /// thread that takes a lock tries again.
+  /// Makes the library register its fork handlers first. Handlers run in reverse order before a
+  /// fork, so a fork takes these locks before the library's locks, as all other code does. If there
+  /// is no memory for the handlers, the next thread that takes a lock tries again.
   static void hold_by_forks() noexcept {
     const multicast first = multicast_create();
     if (first.id == 0) return;
@@ -74,9 +74,9 @@ class process_lock {
   process_mutex &mutex_;
 };
 
-/// A process-wide object, created on first use and never destroyed, because static objects may use
-/// it. It is not a function's static variable, because a forked child would wait forever if another
-/// thread was initializing it during the fork.
+/// Returns a process-wide object, which is created on first use. It is never destroyed, because
+/// static objects may use it. It is not a function's static variable, because a forked child would
+/// wait forever if another thread had been initializing the variable during the fork.
 template <typename T>
 T &lasting(std::atomic<T *> &place) {
   T *there = place.load(std::memory_order_acquire);

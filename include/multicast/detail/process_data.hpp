@@ -21,8 +21,8 @@ class keyed_contexts;
 
 /// The tables, each with a lock. A thread that holds a lock may take the locks of later tables. The
 /// last table is split into parts, so that threads seldom wait for each other. There are few parts,
-/// because the thread sanitizer can track only a limited number of locks per thread, including the
-/// library's.
+/// because the thread sanitizer can track only a limited number of locks per thread, and the
+/// library's own locks count as well.
 enum class guarded : size_t { groups, members, pauses, watches, failures, keyed };
 inline constexpr size_t parts = 4;
 
@@ -34,13 +34,13 @@ struct process_locks {
   };
   line all[static_cast<size_t>(guarded::keyed) + parts];
   std::atomic<thread_id> forking;  // the thread that is inside fork(), or none
-  size_t handlers;                 // how many pairs of handlers run in that fork()
+  size_t handlers;                 // how many pairs of handlers run in this fork()
 };
 
-/// An add in progress. The delegate's token will be stored in its observer. Each observer maps to
-/// one of these slots, which it shares with other observers; an add that finds its slot in use
-/// takes a slower path. In the child of a fork, slots that the parent's other threads were using
-/// stay in use.
+/// An add in progress. The delegate's token will be stored in the delegate's observer. Each
+/// observer maps to one of these slots, which it shares with other observers; an add that finds its
+/// slot in use takes a slower path. In the child of a fork, slots that the parent's other threads
+/// were using stay in use.
 struct alignas(64) kept_add {
   std::atomic<uintptr_t> observer;  // the address of its kept_token, or 0
   multicast_token token;
@@ -54,13 +54,13 @@ struct process_counts {
   std::atomic<size_t> mortals;         // how many delegates of all signals track objects
 };
 
-/// The library provides the memory, filled with zeros, which is the initial state of all members.
-/// Modules built with older headers may use a shorter version of this struct at the same time, so
-/// new members are only added at the end.
+/// The library provides the memory, filled with zeros. All members are zero initially. Modules
+/// built with older headers may use a shorter version of this struct at the same time, so new
+/// members are only added at the end.
 struct process_data : process_counts {
-  std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // of set_exception_handler()
+  std::atomic<void (*)(std::exception_ptr) noexcept> handler;  // set by set_exception_handler()
   std::atomic<uint64_t> threads;     // how many threads have a number
-  std::atomic<uint64_t> thread_key;  // the key of their numbers, plus 1
+  std::atomic<uint64_t> thread_key;  // thread-local key of the number, plus 1
   std::atomic<uint64_t> spied;       // how many calls all spies have recorded
 
   /// These tables are created on first use and never destroyed.
@@ -78,7 +78,7 @@ struct process_data : process_counts {
   /// context does not identify the signal to which they were added.
   std::atomic<size_t> mortal_signals;
   /// For each delegate with tracked objects, the bit selected by the hash of the delegate's token
-  /// is set. Bits are never cleared, because a delegate's context does not know its token.
+  /// is set. Bits are never cleared, because a delegate's context does not contain its token.
   std::atomic<uint64_t> mortal_tokens[64];
 
   process_locks locks;

@@ -35,8 +35,8 @@ class retained {
     all_.each(function);
   }
 
-  /// Removes their registrations. Returns the number of removed registrations, or a negative
-  /// status.
+  /// Removes the registrations of the retained contexts. Returns the number of removed
+  /// registrations, or a negative status.
   int64_t remove() const {
     int64_t removed = 0;
     for (const multicast_token token : tokens()) {
@@ -65,7 +65,7 @@ class retained {
   explicit retained(multicast target) noexcept : target_(target) {}
 
   multicast target_;
-  table<Context *> all_;  // by address
+  table<Context *> all_;  // keyed by address
 };
 
 }  // namespace mcast::detail

@@ -23,7 +23,7 @@ inline uint64_t read_atomically(const uint64_t &number) noexcept {
 
 #if defined(_WIN32)
 
-// Declared as in <windows.h>, whose many macros the program may not want.
+// Declared as in <windows.h>, which is not included because it defines many macros.
 struct _RTL_SRWLOCK;
 extern "C" {
 __declspec(dllimport) void __stdcall AcquireSRWLockExclusive(_RTL_SRWLOCK *);
@@ -37,7 +37,7 @@ __declspec(dllimport) int __stdcall TlsSetValue(unsigned long, void *);
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A mutex that needs no initialization: while all its bytes are zero, it is unlocked.
+/// A mutex that needs no initialization, because it is unlocked when all of its bytes are zero.
 struct process_mutex {
   void *native;
   void lock() noexcept { AcquireSRWLockExclusive(reinterpret_cast<_RTL_SRWLOCK *>(&native)); }
@@ -68,7 +68,7 @@ inline bool set_value(thread_key key, void *value) noexcept { return TlsSetValue
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// A mutex that needs no initialization: while all its bytes are zero, it is unlocked.
+/// A mutex that needs no initialization, because it is unlocked when all of its bytes are zero.
 struct process_mutex {
   pthread_mutex_t native;
   void lock() noexcept { static_cast<void>(pthread_mutex_lock(&native)); }

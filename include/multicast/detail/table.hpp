@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A hash table. <unordered_map> would take longer to compile.
+// A hash table, which replaces <unordered_map> because it takes longer to compile.
 #ifndef MULTICAST_DETAIL_TABLE_HPP
 #define MULTICAST_DETAIL_TABLE_HPP
 

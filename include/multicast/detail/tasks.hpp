@@ -38,8 +38,9 @@ struct posted final : task {
   void run() override { static_cast<void>(detail::invoke(function)); }
 };
 
-/// Returns a number that no other thread has ever had, whereas the address of a thread-local
-/// variable may be reused after the thread has ended. 0 if the system cannot store the number.
+/// Returns this thread's number, which no other thread has ever had. The address of a thread-local
+/// variable would not be unique, because it may be reused after the thread has ended. Returns 0 if
+/// the system cannot store the number.
 inline uint64_t this_thread() noexcept {
   std::atomic<uint64_t> &place = process().thread_key;
   uint64_t known = place.load(std::memory_order_acquire);
@@ -61,8 +62,8 @@ inline uint64_t this_thread() noexcept {
   return reinterpret_cast<uintptr_t>(number);
 }
 
-/// The thread that last ran a queue. 0 if no thread has run it, or if the last thread had no
-/// number. Also 0 if it was the queue's own thread, which the library already knows.
+/// The number of the thread that last ran a queue. It is 0 if no thread has run the queue, if the
+/// last thread had no number, or if it was the queue's own thread, which the library already knows.
 class runner {
  public:
   runner() noexcept = default;

@@ -21,9 +21,9 @@ struct watch_options;
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Maps unique numbers, which are the contexts of the C watches, to the watches' functions.
-/// Because numbers are not reused, a call during which its watch ends finds no functions when it
-/// returns, not even the next watch's. Functions are not destroyed while they are running.
+/// Maps unique numbers, which are the contexts of the C watches, to the watches' functions. Numbers
+/// are not reused. Therefore, if a watch ends during a call, the call finds no functions when it
+/// returns, not even those of the next watch. Functions are not destroyed while they are running.
 class watched {
  public:
   using functions = std::shared_ptr<const watch_options>;
@@ -39,9 +39,9 @@ class watched {
     return last_;
   }
   void remove(uint64_t target) noexcept {
-    functions last;  // destroyed without the lock
+    functions last;  // destroyed after the lock is released
     const process_lock lock(guarded::watches);
-    const uintptr_t number = numbers_[target + 1];  // it is there
+    const uintptr_t number = numbers_[target + 1];  // always exists
     last = std::move(all_[number]);
     all_.erase(number);
     numbers_.erase(target + 1);
@@ -54,7 +54,7 @@ class watched {
 
  private:
   uintptr_t last_ = 0;  // never reused, because calls under an ended watch may still run
-  table<uintptr_t> numbers_;  // by the handle, plus 1
+  table<uintptr_t> numbers_;  // keyed by the handle plus 1
   table<functions> all_;
 };
 inline watched &all_watched() { return lasting(process().watches); }

@@ -12,7 +12,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// Given a std::weak_ptr or a class derived from one, the std::weak_ptr type. It is detected
+/// The std::weak_ptr type of a std::weak_ptr, or of a class derived from one. It is detected
 /// without naming std::weak_ptr, so that programs that do not use it need not include <memory>.
 template <typename Weak, typename Made = typename decltype(
                              std::declval<const Weak &>().lock())::weak_type>

@@ -52,7 +52,7 @@ bool prepare_object(T *object, const options *&how, options &changed) {
     is_good = is_good && changed.lifetime.id == 0;
     if constexpr (is_public) {
       if (is_good) changed.lifetime = object->observing();
-      if (is_good && changed.lifetime.id == 0) return false;  // failed without exceptions
+      if (is_good && changed.lifetime.id == 0) return false;  // failed, with -fno-exceptions
     }
     how = &changed;
   }
@@ -76,19 +76,20 @@ class additions : public insertion<R, Args...> {
   /// Adds a lambda, function object or function as the last delegate with its priority.
   ///
   /// @param delegate  The delegate, which is copied or moved. It is called as a non-const lvalue,
-  ///                  so that it keeps its state between calls. (There is one exception: each call
-  ///                  uses a fresh copy if the object is like a small lambda, that is, trivially
-  ///                  copyable, not larger than a pointer and callable as const, and its class has
-  ///                  constructors but no default constructor.) If the signal has no result, the
-  ///                  delegate's result is ignored. The delegate may take fewer arguments than the
-  ///                  signal. If it takes `T &&` where the signal takes `T`, it receives a copy. If
-  ///                  the delegate is another signal, `add(other)` or `add(std::ref(other))`, that
-  ///                  signal is invoked as long as it exists, even if it is moved, and its last
-  ///                  result is used. After the other signal has been destroyed, the next
-  ///                  invocation, size() or registration::is_valid() removes the delegate.
+  ///                  so that it keeps its state between calls. There is one exception: each call
+  ///                  uses a fresh copy of an object that resembles a small lambda. Such an object
+  ///                  is trivially copyable, not larger than a pointer and callable as const, and
+  ///                  its class has constructors but no default constructor. If the signal has no
+  ///                  result, the delegate's result is ignored. The delegate may take fewer
+  ///                  arguments than the signal. If it takes `T &&` where the signal takes `T`, it
+  ///                  receives a copy. The delegate may also be another signal: `add(other)` or
+  ///                  `add(std::ref(other))`. That signal is invoked until it is destroyed, even if
+  ///                  it is moved, and its last result is used. After the other signal has been
+  ///                  destroyed, the next invocation, size() or registration::is_valid() removes
+  ///                  the delegate.
   /// @param how       Options: on(), under(), priority(), once, latest, unique and at_front can be
-  ///                  joined by `|`. If the signal cannot be queued, on() does not compile, and a
-  ///                  queue in an options struct causes MULTICAST_ERROR_INVALID_ARGUMENT.
+  ///                  combined with `|`. If the signal cannot be queued, on() does not compile, and
+  ///                  a queue in an options struct causes MULTICAST_ERROR_INVALID_ARGUMENT.
   /// @return The registration, with which the delegate can be removed.
   ///
   /// Ownership: the copy is destroyed exactly once, after the last call has returned, on the thread
@@ -137,8 +138,8 @@ class additions : public insertion<R, Args...> {
 
   /// Adds a method of an object, or a callable that belongs to an object.
   ///
-  /// @param object    If it is an object, a pointer to it, or a std::ref(), it is borrowed, so the
-  ///                  object must stay valid until the removal has completed. If its class is
+  /// @param object    An object, a pointer to an object, or a std::ref() is borrowed, so the object
+  ///                  must stay valid until the removal has completed. If the object's class is
   ///                  derived from mcast::observer, the delegate is removed when the object is
   ///                  destroyed. A std::shared_ptr, a std::weak_ptr, or a pointer that has a
   ///                  to_weak() is held weakly, and each call keeps the object alive while it runs.
@@ -186,8 +187,8 @@ class additions : public insertion<R, Args...> {
     return add(std::forward<Object>(object), method, how);
   }
 
-  /// Adds a method of an object, or a callable that belongs to an object. It receives its own
-  /// registration as the first argument, followed by the signal's arguments.
+  /// Adds a method of an object, or a callable that belongs to an object. The method or callable
+  /// receives its own registration as the first argument, followed by the signal's arguments.
   ///
   /// @param object    As in add().
   /// @param delegate  As in add().
@@ -220,7 +221,7 @@ class additions : public insertion<R, Args...> {
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT if the pointer is null, or if `how` contains a
   ///            lifetime although the object is an mcast::observer, which has its own lifetime.
-  /// Cost:      like multicast_add(), without an allocation. If the pointer is shared, like
+  /// Cost:      like multicast_add(), without an allocation. If the pointer is held weakly, like
   ///            add(object, delegate).
   /// @since 1.1
   template <auto method, typename Object>
@@ -238,7 +239,7 @@ class additions : public insertion<R, Args...> {
   using base::base;
 
  private:
-  /// Adds another signal as a delegate. That signal is invoked until it is destroyed.
+  /// Adds another signal as a delegate, which is invoked until it is destroyed.
   template <bool may_queue, typename Made, typename... Given>
   registration add_signal(const insertion<Made, Given...> &target, const options *how) {
     using access = detail::of_signal<Made(Given...)>;
@@ -246,7 +247,7 @@ class additions : public insertion<R, Args...> {
                   "the other signal cannot be invoked with the arguments of this one, or has "
                   "other results");
     const multicast invoked = target.target_.make();
-    if (invoked.id == 0) return registration();  // failed without exceptions
+    if (invoked.id == 0) return registration();  // failed, with -fno-exceptions
     return this->template insert<access, may_queue>(how, [&](multicast) {
       detail::process().mortal_signals.fetch_add(1);
       detail::process().mortals.fetch_add(1);
@@ -364,7 +365,7 @@ class additions : public insertion<R, Args...> {
     if constexpr (std::is_convertible_v<T *, const observer *>) {
       if (how == nullptr && object != nullptr) {
         const multicast target = this->target_.make();
-        if (target.id == 0) return registration();  // failed without exceptions
+        if (target.id == 0) return registration();  // failed, with -fno-exceptions
         const observer &kept_by = *object;
         if (kept_by.kept_.begin())
           return base::template insert_kept<Access>(target, Access::pack(object), kept_by.kept_);

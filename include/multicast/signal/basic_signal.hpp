@@ -43,7 +43,7 @@ struct refused_arguments<false> {
 };
 
 /// Creates a signal's multicast with policies. If the signal does not support these policies,
-/// throws or, without exceptions, returns zero.
+/// throws or, with -fno-exceptions, returns zero.
 template <typename R, bool is_queueable, typename... Args>
 multicast create_with_policies(const policies &how) {
   const bool is_recursive = how.reentry == reentry::recurse;
@@ -91,7 +91,7 @@ class basic_signal : public connections<R, Args...> {
   /// @param how  The policies.
   ///
   /// Errors:    MULTICAST_ERROR_INVALID_ARGUMENT: the signal does not support the reentry or replay
-  ///            policy; see policies. Without exceptions, the signal is then created without
+  ///            policy; see policies. With -fno-exceptions, the signal is then created without
   ///            policies.
   /// Cost:      like multicast_create_with(). An invocation takes a few nanoseconds longer; with
   ///            replays, it also takes a lock, copies the arguments and allocates several times.
@@ -123,7 +123,7 @@ class basic_signal : public connections<R, Args...> {
   bool is_paused() const noexcept { return detail::is_paused(target_.get()); }
 
  protected:
-  /// A signal that uses another signal's multicast. The other signal stays unchanged.
+  /// Creates a signal that uses another signal's multicast. The other signal stays unchanged.
   basic_signal(multicast target, std::nullptr_t) noexcept : base(target) {}
   friend class mcast::scoped_pause;
   friend class mcast::watch;

@@ -38,10 +38,10 @@ class calls {
   static constexpr bool is_const_callable =
       detail::is_delegate<R, form_of<const F, is_extended>, Args...>::value;
   /// Whether calling a copy has the same effect as calling the object itself, because a call
-  /// changes no data of the object. For a class, this is unknown, because it may have `mutable`
-  /// members. But lambdas with captures can be distinguished from most classes: they are not
-  /// aggregates and have no default constructor. (Lambdas cannot be assigned, either, but once a
-  /// program checks for that, gcc 12 no longer considers the lambda trivially copyable.)
+  /// changes no data of the object. For a class, this is unknown, because the class may have
+  /// `mutable` members. But lambdas with captures can be distinguished from most classes: they are
+  /// not aggregates and have no default constructor. (Lambdas cannot be assigned, either, but once
+  /// a program checks for that, gcc 12 no longer considers the lambda trivially copyable.)
   template <typename F, bool is_extended>
   static constexpr bool is_constant =
       !std::is_class_v<F> || std::is_empty_v<F> || detail::is_reference<F> ||
@@ -69,13 +69,13 @@ class calls {
     detail::failures where = arguments.where;
     if constexpr (std::is_void_v<R>) {
       if constexpr (is == special) {
-        where.thrown = nullptr;  // this is a copy
+        where.thrown = nullptr;  // the frame is a copy
       } else if (detail::is_copy(payload)) {
         where = {};  // deferred or replayed: nothing waits for this call
       }
     } else if constexpr (is == special) {
       // Only the thread that removes the delegate may call it, because it is called only once. If
-      // there are equal delegates, that thread may remove another of them.
+      // there are equal delegates, that thread may remove a different one.
       const multicast_delegate self = {call<Access, is>, context};
       const multicast target = static_cast<detail::question<R> *>(arguments.results)->target;
       if (multicast_remove_many_within(target, &self, 1, 0, nullptr) != 1) return;

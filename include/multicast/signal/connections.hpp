@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The functions of a signal under the names that other libraries use.
+// A signal's functions, under the names that other libraries use.
 #ifndef MULTICAST_SIGNAL_CONNECTIONS_HPP
 #define MULTICAST_SIGNAL_CONNECTIONS_HPP
 
@@ -10,7 +10,7 @@
 
 namespace MULTICAST_HPP_NAMESPACE::detail {
 
-/// The functions of a signal under the names that other libraries use.
+/// A signal's functions, under the names that other libraries use.
 template <typename R, typename... Args>
 class connections : public contents<R, Args...> {
   using base = contents<R, Args...>;

@@ -25,7 +25,8 @@ class contents : public removals<R, Args...> {
   using base = removals<R, Args...>;
 
  public:
-  /// The number of delegates, including paused ones. First removes delegates with dead objects.
+  /// Returns the number of delegates, including paused ones. First removes delegates whose tracked
+  /// objects have died.
   ///
   /// @return The number.
   ///
@@ -51,9 +52,9 @@ class contents : public removals<R, Args...> {
   ///
   /// @return The flag. Store it next to the signal and test it as a bool.
   ///
-  /// Errors:    fails like the first add. Without exceptions, the flag is then never set.
-  /// Cost:      like multicast_listener_flag(). The first call also creates the multicast, like the
-  ///            first add.
+  /// Errors:    those of the first add. With -fno-exceptions, the flag is never set after an error.
+  /// Cost:      like multicast_listener_flag(). The first call also creates the multicast, as the
+  ///            first add does.
   /// @since 1.1
   MULTICAST_HPP_NAMESPACE::listener_flag listener_flag() const {
     return MULTICAST_HPP_NAMESPACE::listener_flag(target_.make());
@@ -62,7 +63,7 @@ class contents : public removals<R, Args...> {
   ///
   /// @param delegate  A function, a small lambda, an object with `==`, or another signal, as in
   ///                  remove().
-  /// @return Also true if the delegate is paused.
+  /// @return true if it is registered, even if it is paused.
   ///
   /// Cost:      O(delegates).
   /// @since 1.1
@@ -77,9 +78,9 @@ class contents : public removals<R, Args...> {
   }
   /// Whether a method or callable is registered for an object.
   ///
-  /// @param object    The object or pointer, of the same type as the argument of add().
+  /// @param object    The object or pointer, with the same type as in add().
   /// @param delegate  The method or callable; see remove().
-  /// @return Also true if the delegate is paused.
+  /// @return true if it is registered, even if it is paused.
   ///
   /// Cost:      O(delegates); briefly takes a lock.
   /// @since 1.1
@@ -108,7 +109,7 @@ class contents : public removals<R, Args...> {
     detail::rethrow(std::move(context.thrown));
     return detail::count(passed);
   }
-  /// A description of this signal and its delegates; see multicast_describe().
+  /// Describes this signal and its delegates; see multicast_describe().
   ///
   /// @return A human-readable text; empty before the first add.
   ///

@@ -29,8 +29,9 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds equal delegates: passes to `act` the C delegates that a callable may be registered as, in
-/// an array with each of them twice. `act` returns a removal that counts the delegates it found.
+/// Finds equal delegates. A callable may be registered as one of several C delegates. All of these
+/// are passed to `act`, in an array that contains each of them twice. `act` returns a removal that
+/// counts the delegates it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
@@ -38,7 +39,7 @@ class equals : public additions<R, Args...> {
  protected:
   using base::base;
 
-  /// Whether equal delegates are found with the `==` of `F`, a function object with data.
+  /// Whether `F` is a function object with data, whose `==` is used to find equal delegates.
   template <typename F>
   static constexpr bool is_compared = [] {
     if constexpr (has_equality<F> && std::is_void_v<typename detail::forwarded<const F &>::type>) {
@@ -48,7 +49,7 @@ class equals : public additions<R, Args...> {
     return false;
   }();
 
-  /// Their registrations.
+  /// Returns the registrations of the delegates that equal `wanted`.
   template <typename F>
   std::vector<multicast_token> equal_objects(const F &wanted) const {
     std::vector<multicast_token> found;

@@ -31,7 +31,8 @@ class insertion : public calls<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// The multicast, for the functions of multicast.h. Do not invoke it or add delegates to it.
+  /// The multicast, for use with the functions of multicast.h. Do not invoke it or add delegates to
+  /// it.
   ///
   /// @return The handle; zero before the first add and after a move.
   ///
@@ -72,7 +73,7 @@ class insertion : public calls<R, Args...> {
   template <typename Access, bool may_queue, typename Make>
   registration insert(const options *how, Make &&make) {
     const multicast target = target_.make();
-    if (target.id == 0) return registration();  // failed without exceptions
+    if (target.id == 0) return registration();  // failed, with -fno-exceptions
     multicast_token token = {0};
     constexpr bool needs_options = Access::is_owned;
     multicast_function function = base::template call<Access, base::ordinary>;
@@ -86,8 +87,8 @@ class insertion : public calls<R, Args...> {
       given = *how;
       if (how->at_front && !find_priority_in_front(target, given.priority)) return registration();
       if constexpr (!std::is_void_v<R>) {
-        // MULTICAST_ONCE would remove the delegate too early, in the visit by which a result_range
-        // finds it.
+        // MULTICAST_ONCE would remove the delegate too early, when a result_range visits the signal
+        // to collect its delegates.
         if (how->once) {
           given.flags &= ~MULTICAST_ONCE;
           std::swap(function, other);
@@ -137,7 +138,7 @@ class insertion : public calls<R, Args...> {
   mutable detail::lazy_multicast target_;
 
  private:
-  /// Finds a priority above that of the first delegate. Two concurrent adds may find the same
+  /// Finds a priority above the first delegate's priority. Two concurrent adds may find the same
   /// priority. Their delegates are then called in the order in which they were added, before all
   /// others.
   static bool find_priority_in_front(multicast target, int32_t &found) {

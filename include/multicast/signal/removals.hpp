@@ -26,9 +26,9 @@ class removals : public equals<R, Args...> {
   using base = equals<R, Args...>;
 
  public:
-  /// Removes every registration of a function, of an equal lambda that is not larger than a
-  /// pointer, of an equal function object whose class has an `==`, or of another signal. Then waits
-  /// like multicast_remove_every().
+  /// Removes every registration of an equal delegate. The delegate can be a function, a lambda that
+  /// is not larger than a pointer, a function object whose class has an `==`, or another signal.
+  /// Then waits like multicast_remove_every().
   ///
   /// @param delegate  The delegate, as it was passed to add() or add_extended().
   /// @return The number of removed delegates, and the status of multicast_remove_every().
@@ -54,11 +54,11 @@ class removals : public equals<R, Args...> {
     }
   }
   /// Removes every registration that was made by add(object, method) or add_extended(object,
-  /// method), or with a callable in place of the method.
+  /// method). The method may also be a callable.
   ///
-  /// @param object    The object or pointer, of the same type as the argument of add().
-  /// @param delegate  The method, function, or an equal lambda that is not larger than a pointer. A
-  ///                  method may also be the first argument.
+  /// @param object    The object or pointer, with the same type as in add().
+  /// @param delegate  The method or function, or an equal lambda that is not larger than a pointer.
+  ///                  A method may also be the first argument.
   /// @return The number of removed delegates, and the status of multicast_remove_every().
   ///
   /// Threads:   waits for the delegates' running calls on other threads.
@@ -127,7 +127,7 @@ class removals : public equals<R, Args...> {
   }
   /// Removes all delegates of an object: its methods and the callables that were added with it.
   ///
-  /// @param object  The object or pointer, of the same type as the argument of add().
+  /// @param object  The object or pointer, with the same type as in add().
   /// @return The number of removed delegates.
   ///
   /// Threads:   waits for the delegates' running calls on other threads.
