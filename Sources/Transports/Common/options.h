@@ -37,8 +37,8 @@ bool struct_read(void *to, const void *from, size_t size);
  * false if the caller's `struct_size` is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the strings in a struct, stored one after the other. Some of them may be secrets, so
- * texts_free() overwrites them. */
+/* Copies of the strings in a struct, stored one after the other. Some strings may be secrets, so
+ * texts_free() overwrites all of them. */
 typedef struct texts {
   char *bytes; /* NULL if there are none */
   size_t size;

@@ -75,7 +75,7 @@ multicast_status client_ask(const multicast_transport *transport, const query *q
 
 /* ---- Questions sent through a broker: carried.c ---------------------------------------------- */
 
-/* These functions are members of an `engine`. */
+/* The engines of MQTT and NATS use these functions as members. */
 multicast_status carried_reply(client *c, origin to, span payload);
 inquiry *carried_ask(client *c, const query *q, multicast_status *status);
 told *carried_next(client *c, inquiry *i, uint64_t deadline, multicast_status *status);

@@ -20,7 +20,7 @@ bool peer_reconnect(local_client *c, peer *p);
 /* Sends pending messages to a peer until its socket is full. */
 void peer_tell(local_client *c, peer *p);
 /* Receives and processes a peer's messages. Returns false if the connection has ended or the peer
- * has violated the protocol, and sets `is_false` in the second case. */
+ * has violated the protocol. Sets `is_false` if the peer has violated the protocol. */
 bool peer_hear(local_client *c, peer *p);
 /* Moves the topic of each changed name to the end of the list of topics, because the topics are
  * announced in the order of this list. */

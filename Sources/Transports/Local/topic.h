@@ -46,8 +46,8 @@ value *value_make(uint32_t event, span payload); /* returns NULL if there is no 
 void topic_keep(topic *t, value *v);             /* replaces the value of the same event */
 void topics_free(const names *all);
 
-/* Delivers the retained values of a name to its first observer in this process. Not called under
- * the lock. */
+/* Delivers the retained values of a name to its first observer in this process. Must not be called
+ * under the lock. */
 void local_give_kept(client *base, const char *name);
 
 #endif

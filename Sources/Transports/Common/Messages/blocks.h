@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* If a client's pool grows beyond BLOCKS_KEPT blocks, the whole pool is soon freed. */
+/* If a client's pool contains more than BLOCKS_KEPT blocks after a poll, client_poll() frees the
+ * whole pool. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {

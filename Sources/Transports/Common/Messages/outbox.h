@@ -16,7 +16,7 @@ typedef struct span {
   size_t size;
 } span;
 
-/* The data of a publication for which no memory has been allocated yet. */
+/* The data of a publication before memory has been allocated for the publication. */
 typedef struct draft {
   size_t address_size, header_size;
   char address[ADDRESS_MAX_SIZE];
