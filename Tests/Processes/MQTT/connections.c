@@ -400,7 +400,7 @@ TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
 /* Starts a broker that uses TLS with the authority `ours` and the certificate for localhost.
- * `lines` is the rest of its configuration. */
+ * `lines` is the rest of the broker's configuration. */
 static void start_with_tls(broker *b, const char *lines) {
   char whole[512];
   broker_start(b, NULL);

@@ -197,7 +197,7 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
 }
 
 /* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
- * transport's thread is in one of the program's functions. The peer must keep its place in the
+ * transport's thread is running one of the program's functions. The peer must keep its place in the
  * group. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;

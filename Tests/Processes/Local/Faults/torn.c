@@ -94,7 +94,7 @@ static void read_meanwhile(void) {
 
 /* The publisher stores which entries it will overwrite, and then overwrites them. While the reader
  * delivers the first entry, the publisher writes its tenth entry, which overwrites the header of
- * the second one. The reader must not read the second entry. */
+ * the second entry. The reader must not read the second entry. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;

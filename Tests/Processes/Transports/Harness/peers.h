@@ -35,7 +35,7 @@ typedef struct peer {
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* Records the change and returns true if the change concerns another peer. */
+/* If the change concerns another peer, records the change and returns true. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
