@@ -76,7 +76,7 @@ typedef struct counts {
   uint64_t received, ignored, lost;
 } counts;
 
-/* A call waiting until all publications up to a ticket have been sent or dropped. */
+/* A call to flush, which waits until all publications up to a ticket have been sent or dropped. */
 typedef struct flushing {
   struct flushing *next;
   uint64_t ticket;
@@ -92,8 +92,8 @@ struct client {
   uint64_t handle;   /* the context of the transport */
   uint64_t id;       /* random; identifies this client for others */
   char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
-  /* The transport's function `publish`, by which this library recognizes its own transports.
-   * Contexts are not sufficient, because another library's transport may have the same one. */
+  /* The transport's function `publish`. The library compares it to recognize its own transports,
+   * because another library's transport may have the same context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
@@ -182,7 +182,7 @@ bool client_wait_until(client *c, uint64_t deadline);
 /* Waits until a question's state changes. Called under the lock. */
 void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
-/* Marks the client's thread as away, so that a release of the transport does not wait for it.
+/* Marks the client's thread as away, so that releasing the transport does not wait for the thread.
  * Returns false if the transport has been released. The thread must then not call the program's
  * functions any more. */
 bool client_go_away(client *c);

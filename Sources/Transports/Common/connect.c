@@ -8,8 +8,8 @@
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Waits before the next attempt to connect. Shortens the delay at random by up to a quarter, so
- * that clients that have been disconnected together do not reconnect together. */
+/* Waits before the next attempt to connect. Shortens the delay by a random part of up to a quarter,
+ * so that clients that have been disconnected together do not reconnect together. */
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;

@@ -285,9 +285,9 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 /* Removes a process's socket file if nobody is listening on it any more. When a process ends, the
- * system may close its connections before its listening socket. A new connection may still succeed
- * in between, but it soon ends, and later ones are refused. If a connection does not end soon, the
- * process still exists, and the socket belongs to another of its transports. */
+ * system may close its connections before its listening socket. A new connection may therefore
+ * still succeed, but it soon ends, and later connections are refused. If a connection does not end
+ * soon, the process still exists, and the socket belongs to another of its transports. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;
@@ -300,9 +300,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Acquires the group's lock, so that no process can join during the sweep. A joining process that
- * has not called listen() yet refuses connections like a process that has ended. If another process
- * holds the lock, the files remain until a process joins or the last member leaves. */
+/* Acquires the group's lock, so that no process can join during the sweep. A joining process
+ * refuses connections until it calls listen(), so a sweep would remove its socket. If another
+ * process holds the lock, the files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;

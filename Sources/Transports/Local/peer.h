@@ -10,8 +10,8 @@
 /* Adds a peer, and takes ownership of the socket. Returns NULL if no memory or place is left, or if
  * the other process belongs to another user. */
 peer *peer_add(local_client *c, int socket, const char *file);
-/* Updates the epoll events of the peer's socket. Returns false if the system refuses the update
- * now. */
+/* Updates the epoll events of the peer's socket. Returns false if the system currently refuses the
+ * update. */
 bool peer_watch(const local_client *c, peer *p);
 void peer_remove(local_client *c, peer *p);
 /* Reconnects to a peer that has not sent its hello. The peer keeps its place and its entries in the

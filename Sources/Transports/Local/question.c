@@ -105,8 +105,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Called under the lock. Returns the peers that must be asked, which are all connected peers that
- * answer questions about the name or have not announced their names. */
+/* Called under the lock. Returns the peers to ask. These are the connected peers that answer
+ * questions about the name or have not announced their names yet. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);

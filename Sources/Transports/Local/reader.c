@@ -13,8 +13,8 @@
 
 enum { TRIES = 100 };
 
-/* Stores the tail, which allows the peer to overwrite the entries before the tail. The release
- * order ensures that these entries have been copied. Pairs with ring_look(). */
+/* Stores the tail, so that the peer may overwrite the entries before the tail. The release order
+ * ensures that these entries have been copied. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
   /* order: tail */

@@ -157,7 +157,7 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
  * memory for a message, the reader finds the entry when it wakes up after a second. */
 void ring_show(local_client *c, const places *readers) {
-  /* Stores with release order, so that readers see complete entries. */
+  /* The release order ensures that readers see complete entries. */
   __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE); /* order: shown */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   FOR_PLACES(place, readers) {

@@ -29,7 +29,7 @@ enum {
   /* How long the thread may read rings before it polls the sockets. */
   READING_NS = 1000000,
   /* How long the thread polls the rings after the last entry before it sleeps. Waking a thread on
-   * another processor takes about as long, so polling at most doubles the cost of a wake-up. */
+   * another processor takes about LOOKING_NS, so polling at most doubles the cost of a wake-up. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,

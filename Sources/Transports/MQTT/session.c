@@ -81,8 +81,8 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 /* ---- Messages without observers -------------------------------------------------------------- */
 
 /* Messages of a persistent session may arrive before the program has attached the transport and
- * registered observers. Such messages are therefore stored until one second after the first use of
- * the transport. */
+ * registered observers. The library therefore stores such messages until one second after the first
+ * use of the transport. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -112,9 +112,8 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. If it has none and the waiting time
- * `is_over`, counts the message as ignored. Returns whether the message was delivered or
- * ignored. */
+/* Delivers a message if its name has an observer now. If the name has no observer and `is_over` is
+ * true, counts the message as ignored. Returns whether the message was delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -283,7 +282,7 @@ static bool is_end_of_connection(int result) {
          result == MOSQ_ERR_TLS;
 }
 
-/* Adds the properties of a question or an answer. Returns a result of libmosquitto. */
+/* Adds the properties of a question or an answer. Returns an error code of libmosquitto. */
 static int add_properties(const mqtt_client *c, const publication *p, mosquitto_property **all) {
   char number[ID_SIZE + 1];
   int result = MOSQ_ERR_SUCCESS;
@@ -661,7 +660,7 @@ static const char *end_reason(const mqtt_client *c) {
 
 /* Called under the lock when a connection with QoS 0 has ended. libmosquitto then discards the
  * publications that it has not written, so this function counts them as dropped. Keeps questions,
- * because they have QoS 1. */
+ * because they are sent with QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {

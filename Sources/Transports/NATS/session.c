@@ -313,10 +313,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
 
 /* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
  * prefixes, because a name is a single token of a subject. The subscription to all names stays
- * until the connection ends. If that subscription were replaced with subscriptions to single names,
- * some messages would be lost or delivered twice during the replacement, because a client does not
- * know the moment at which a subscription takes effect. For the same reason, subscriptions to
- * single names do not change while the subscription to all names exists. */
+ * until the connection ends. Replacing that subscription with subscriptions to single names would
+ * lose some messages or deliver them twice, because a client does not know when a subscription
+ * takes effect. For the same reason, subscriptions to single names do not change while the
+ * subscription to all names exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -403,8 +403,8 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list. If `r` equals the last refusal, if the list
- * is full, or if `r` is NULL because there was no memory, counts the last refusal once more
+/* Called under the lock. Appends a refusal to the list. If `r` equals the last refusal, the list is
+ * full, or `r` is NULL because there was no memory, increments the count of the last refusal
  * instead. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;

@@ -239,7 +239,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
-  /* A symbolic link is refused as the folder of the group, too. */
+  /* The folder of the group must not be a symbolic link, either. */
   SCOPED peer p;
   char path[64];
   snprintf(path, sizeof path, "%s/tests", b->folder);

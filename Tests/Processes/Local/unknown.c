@@ -202,8 +202,7 @@ TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k2:1:new;");
 }
 
-/* An observer that registers another observer on the transport's thread. The new observer observes
- * `k2`. */
+/* An observer that registers a second observer, of the name `k2`, on the transport's thread. */
 typedef struct registrar {
   peer *p;
   named_log later;
@@ -215,8 +214,8 @@ FUNCTION(observe_k2, registrar *r) {
   CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
 }
 
-/* The observer is registered after the transport has announced its names, but before the transport
- * reads the retained value. */
+/* The second observer is registered after the transport has announced its names, but before the
+ * transport reads the retained value. */
 TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;

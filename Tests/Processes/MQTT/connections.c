@@ -210,7 +210,7 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   CHECK_EQ(peer_stats(&p).dropped, 1);
 }
 
-/* Returns how often the transport's thread has waited. */
+/* Returns how many times the transport's thread has waited. */
 static long count_waits(void) {
   char path[64], line[256];
   long count = -1;

@@ -564,7 +564,7 @@ THREAD(serve_bursts, void *context) {
 }
 
 /* Packets must share TCP segments, because sending one segment per packet would take most of the
- * time. */
+ * processor time. */
 TEST(packets_go_out_together) {
   server s;
   peer p;
@@ -759,7 +759,7 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
 }
 
 /* An earlier process with the same client identifier has answered questions about the name. This
- * process does not answer them, so it must unsubscribe from questions about the name. */
+ * process does not answer such questions, so it must unsubscribe from them. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};

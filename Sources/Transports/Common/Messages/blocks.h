@@ -1,6 +1,6 @@
 /* A pool of memory blocks of equal size for small messages. Messages are allocated on one thread
- * and freed on another, which is slow with malloc() and free(), so the pool reuses the messages'
- * memory. Each block has been allocated with malloc(), and may be passed to free(). */
+ * and freed on another. Because malloc() and free() are slow in this case, the pool reuses the
+ * messages' memory. Each block has been allocated with malloc(), and may be passed to free(). */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H

@@ -46,8 +46,8 @@ typedef bool visitor(void *context, multicast_status status, int32_t pid, const 
 
 /* An inquiry is a question waiting for answers. Each engine has a larger struct that begins with an
  * `inquiry`. Inquiries are allocated on the heap instead of the asking thread's stack, because the
- * program's function `visit` may end the thread. If it does, the inquiry and its reference to the
- * client are never freed. */
+ * program's function `visit` may end the thread. If `visit` does so, the inquiry and its reference
+ * to the client are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;

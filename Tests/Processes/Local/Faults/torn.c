@@ -11,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* All bytes of a payload have the same value, which is larger than in the previous payload. */
+/* All bytes of a payload have the same value, which increases from payload to payload. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);

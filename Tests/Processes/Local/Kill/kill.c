@@ -131,8 +131,8 @@ static bool is_settled(void) {
 /* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether the end of each killed process of this place has been reported to all processes
- * that had met it. */
+/* Returns whether the ends of all killed processes of the place `killed` have been reported to the
+ * processes that had met them. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
