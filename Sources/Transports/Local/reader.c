@@ -161,9 +161,9 @@ static bool was_told(const peer *p, const known_name *known) {
 
 /* Returns whether to deliver a publication that the peer wrote before it knew the names of this
  * process. Such a publication is delivered if the first announcement of names included its name or
- * a prefix of its name. If the name is announced later, the peer sends the retained values of the
- * name as usual. A peer that has ended cannot send retained values, so its publication is delivered
- * if the name has observers now. */
+ * a prefix of its name. If the name is announced later, the peer then sends the retained values of
+ * the name. A peer that has ended cannot send retained values, so its publication is delivered if
+ * the name has observers now. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;

@@ -1,6 +1,7 @@
-/* A pool of memory blocks of equal size for small messages. Messages are allocated on one thread
- * and freed on another. Because malloc() and free() are slow in this case, the pool reuses the
- * messages' memory. Each block has been allocated with malloc(), and may be passed to free(). */
+/* A pool of memory blocks of equal size for small messages. malloc() and free() are slow if memory
+ * is allocated on one thread and freed on another, as it is for messages. The pool therefore reuses
+ * the messages' memory. Each block has been allocated with malloc(), and may be passed to
+ * free(). */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H
