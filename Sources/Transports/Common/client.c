@@ -164,8 +164,8 @@ void client_stop(client *c) {
   /* If the client's thread is waiting for room in the queue, this call ends its wait. */
   if (c->inbox.id != 0) multicast_destroy(c->inbox);
   pthread_mutex_lock(&c->lock);
-  /* If the client's thread is not away, it will end soon, because client_go_away() fails once
-   * `is_stopping` is set. */
+  /* Do not wait for a thread that is away. A thread that is not away will end soon, because
+   * client_go_away() fails once `is_stopping` is set. */
   while (!c->is_done && !c->is_away && !pthread_equal(pthread_self(), c->thread))
     pthread_cond_wait(&c->changed, &c->lock);
   pthread_mutex_unlock(&c->lock);

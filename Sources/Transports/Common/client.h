@@ -76,7 +76,7 @@ typedef struct counts {
   uint64_t received, ignored, lost;
 } counts;
 
-/* A call waiting until all publications up to a ticket have been sent or dropped. */
+/* A call to flush, which waits until all publications up to a ticket have been sent or dropped. */
 typedef struct flushing {
   struct flushing *next;
   uint64_t ticket;
@@ -92,8 +92,8 @@ struct client {
   uint64_t handle;   /* the context of the transport */
   uint64_t id;       /* random; identifies this client for others */
   char return_address[ADDRESS_MAX_SIZE]; /* the subscription for answers */
-  /* The transport's function `publish`, by which this library recognizes its own transports. The
-   * context is not enough, because another library's transport may have the same context. */
+  /* The transport's function `publish`. The library compares it to recognize its own transports,
+   * because another library's transport may have the same context. */
   multicast_status (*publish)(void *, const char *, uint32_t, const void *, size_t);
   pthread_t thread;
   int wakeup; /* eventfd */
@@ -133,8 +133,8 @@ struct client {
 /* ---- Lifetime -------------------------------------------------------------------------------- */
 
 /* Stops the client's thread, and waits until it has ended. Does not wait if the caller is that
- * thread, or if the thread is calling one of the program's functions, which may itself be waiting
- * for the caller. */
+ * thread. Does not wait either if the thread is running one of the program's functions, because
+ * that function may be waiting for the caller. */
 void client_stop(client *c);
 
 void client_retain(client *c);
@@ -153,7 +153,7 @@ bool client_is_in_child(const client *c);
 static inline uint64_t client_changes(const client *c) {
   return c->names.changes + c->answered.changes + c->prefixes.changes;
 }
-/* Returns a table with changes that the broker does not know yet, or NULL if there is none. */
+/* Returns a table with changes to report to the broker, or NULL if there is none. */
 static inline names *client_changed(client *c) {
   if (c->names.first_change != NULL) return &c->names;
   if (c->answered.first_change != NULL) return &c->answered;
@@ -182,9 +182,9 @@ bool client_wait_until(client *c, uint64_t deadline);
 /* Waits until a question's state changes. Called under the lock. */
 void client_wait_for_answer(client *c, inquiry *i, uint64_t deadline);
 
-/* Marks the client's thread as away, so that a release of the transport does not wait for it.
- * Returns false if the transport has been released, after which the thread must not call the
- * program's functions. */
+/* Marks the client's thread as away, so that releasing the transport does not wait for the thread.
+ * Returns false if the transport has been released. The thread must then not call the program's
+ * functions any more. */
 bool client_go_away(client *c);
 void client_come_back(client *c);
 

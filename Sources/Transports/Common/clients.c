@@ -76,8 +76,8 @@ client *clients_at(const void *context) {
   return c != NULL && uses == handle >> INDEX_BITS ? c : NULL;
 }
 
-/* In the child of a fork, clients_find() fails without acquiring a reference, because releasing the
- * transport there frees the client even if references remain. */
+/* In the child of a fork, clients_find() fails without acquiring a reference, because the child
+ * frees the client when it releases the transport, even if references remain. */
 multicast_status clients_find(const void *context, client **out) {
   multicast_status status = MULTICAST_ERROR_INVALID_HANDLE;
   client *c;

@@ -8,14 +8,14 @@
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Waits before the next attempt to connect. Shortens the delay at random by up to a quarter, so
- * that clients that have been disconnected together do not reconnect together. */
+/* Waits before the next attempt to connect. Shortens the delay by a random part of up to a quarter,
+ * so that clients that have been disconnected together do not reconnect together. */
 static void back_off(client *c) {
   uint64_t delay = c->settings.reconnect_min_ns, most = c->settings.reconnect_max_ns, random = 0;
   unsigned i;
   client_free_blocks(c);
-  /* A connection that ends within a second counts as a failure, which makes the delay longer.
-   * Otherwise two clients with the same identifier would keep disconnecting each other. */
+  /* A connection that ends within a second counts as a failure, which makes the delay longer. Two
+   * clients with the same identifier therefore disconnect each other less and less often. */
   if (c->connected_at != 0 && now_ns() - c->connected_at > ns_of_second) c->failures = 0;
   for (i = 0; i < c->failures && delay < most; ++i) delay *= 2;
   if (delay > most) delay = most;
@@ -67,7 +67,7 @@ static client *create(const engine *e, const settings *s) {
 static multicast_status start_thread(client *c) {
   int result;
   client_retain(c);
-  /* The new thread begins by taking the lock, so it waits until `thread` has been stored. */
+  /* The new thread first acquires the lock, so it waits until `thread` has been stored. */
   pthread_mutex_lock(&c->lock);
   result = process_start_thread(&c->thread, run, c);
   if (result == 0) pthread_setname_np(c->thread, c->engine->thread_name);

@@ -37,7 +37,7 @@ static int64_t deliver(client *c, const arrival *a) {
 
 /* ---- On the client's thread ------------------------------------------------------------------ */
 
-/* Does not take the client's lock, because in the child of a fork it may stay locked forever. */
+/* Does not acquire the client's lock, which may stay locked forever in the child of a fork. */
 static void release_arrival(const void *payload, size_t size) {
   arrival *a = (arrival *)(uintptr_t)payload;
   (void)size;
@@ -75,8 +75,8 @@ static bool deliver_one(client *c, arrival *a) {
   return true;
 }
 
-/* Removes the whole list and marks the thread as away. Removing the messages one by one would mean
- * locking once per message, which would cost more than the delivery itself. */
+/* Removes the whole list and marks the thread as away. Acquiring the lock for each message would
+ * cost more time than the delivery itself. */
 static arrivals take(client *c) {
   arrivals all;
   pthread_mutex_lock(&c->lock);
@@ -108,8 +108,8 @@ void client_deliver(client *c, size_t most) {
       arrival *a = all.first;
       all.first = a->next;
       bytes += a->whole;
-      /* Once the transport has been released, an observer that is running may finish, but no other
-       * one may be called. */
+      /* Once the transport has been released, a running observer may finish, but no other observer
+       * may be called. */
       if (__atomic_load_n(&c->is_stopping, __ATOMIC_RELAXED) || deliver_one(c, a))
         blocks_give(&delivered, a, a->whole);
     }

@@ -37,8 +37,8 @@ bool struct_read(void *to, const void *from, size_t size);
  * false if the caller's `struct_size` is wrong. */
 bool struct_write(void *to, void *from, size_t size);
 
-/* Copies of the strings in a struct, stored one after the other. Some of them may be secrets, so
- * texts_free() overwrites them. */
+/* Copies of the strings in a struct, stored one after the other. Some strings may be secrets, so
+ * texts_free() overwrites all of them. */
 typedef struct texts {
   char *bytes; /* NULL if there are none */
   size_t size;
@@ -50,8 +50,7 @@ bool texts_copy(texts *copies, void *options, const size_t *offsets, size_t coun
 void texts_free(texts *copies); /* overwrites the strings before it frees them */
 void text_free(char *text);     /* overwrites the string before it frees it */
 
-/* Returns the size of the longest beginning of a text that fits into `most` bytes without splitting
- * a UTF-8 character. */
+/* Returns how many bytes of a text fit into `most` bytes without splitting a UTF-8 character. */
 size_t text_fit(const char *text, size_t most);
 /* Copies as much of a text as fits into `size` bytes, and adds a NUL. */
 void text_copy(char *to, size_t size, const char *from);

@@ -23,7 +23,7 @@ bool process_start(bool (*engine)(void), void (*in_child)(void));
  * child processes, and so on. */
 unsigned process_forks(void);
 
-/* A lock that is held during fork(), so that the data it protects is consistent in the child. */
+/* A lock that is held during fork(), so that its data is consistent in the child. */
 void process_lock(void);
 void process_unlock(void);
 

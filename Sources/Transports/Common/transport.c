@@ -31,8 +31,8 @@ static multicast_status want(client *c, names *all, const char *name, bool is_wa
   return status;
 }
 
-/* Returns whether `name` stands for a prefix. In this case `name` is an empty string, and the
- * prefix follows its NUL. */
+/* Returns whether `name` stands for a prefix. To pass a prefix, the broadcaster passes an empty
+ * string whose NUL is followed by the prefix. */
 static bool is_prefix(const client *c, const char *name) {
   return c->engine->has_prefixes && name != NULL && name[0] == '\0';
 }

@@ -41,7 +41,7 @@ client *clients_at(const void *context);
 
 /* Finds the client of a context, and acquires a reference for the caller. */
 multicast_status clients_find(const void *context, client **out);
-/* Finds the client of a transport, and acquires a reference for the caller. Checks that this
+/* Finds the client of a transport, and acquires a reference for the caller. Fails if another
  * library has created the transport. */
 multicast_status clients_find_transport(const multicast_transport *transport, client **out);
 
@@ -75,7 +75,7 @@ multicast_status client_ask(const multicast_transport *transport, const query *q
 
 /* ---- Questions sent through a broker: carried.c ---------------------------------------------- */
 
-/* These functions are members of an `engine`. */
+/* The functions `reply`, `ask`, `next` and `forget` of the engines for MQTT and NATS. */
 multicast_status carried_reply(client *c, origin to, span payload);
 inquiry *carried_ask(client *c, const query *q, multicast_status *status);
 told *carried_next(client *c, inquiry *i, uint64_t deadline, multicast_status *status);
@@ -89,7 +89,7 @@ void carried_end(client *c, uint64_t number, multicast_status why);
 /* Called under the lock when the connection has ended. Ends all questions. */
 void carried_end_all(client *c);
 /* Called under the lock. Returns whether the next publication may be sent. A question must wait
- * until all changes of names have been sent, because one of the changes is the subscription to the
+ * until all changes of names have been sent, because these changes include the subscription to the
  * answers. */
 bool carried_may_send(client *c);
 /* Called under the lock. Removes and returns the next publication of the outbox, and drops

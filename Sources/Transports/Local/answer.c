@@ -13,7 +13,7 @@ static peer *asker(const local_client *c, uint64_t number) {
   return p;
 }
 
-/* Called under the lock, which it may release. */
+/* Called under the lock. May release the lock while it waits for room in the ring. */
 static multicast_status send_answer(local_client *c, origin to, multicast_status status,
                                     span payload, uint64_t until) {
   const letter l = {ENTRY_ANSWER, "", (uint32_t)status, payload, to.number};

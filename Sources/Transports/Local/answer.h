@@ -5,7 +5,7 @@
 
 #include "local.h"
 
-/* These functions are members of the engine. answer_refuse() does nothing if the ring has no
+/* The engine's functions `refuse` and `reply`. answer_refuse() does nothing if the ring has no
  * room. */
 void answer_refuse(client *base, origin to, multicast_status why);
 multicast_status answer_reply(client *base, origin to, span payload);

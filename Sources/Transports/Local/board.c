@@ -66,8 +66,8 @@ int memory_create(memory *m, uint64_t ring_size) {
       map(m, file, ring_size, PROT_READ | PROT_WRITE)) {
     m->board->magic = magic;
     m->board->ring_size = ring_size;
-    /* With these seals, no process can shrink the file while others read it, or create another
-     * writable mapping. */
+    /* With these seals, no process can shrink the file while others read it, and no process can
+     * create another writable mapping. */
     if (fcntl(file, F_ADD_SEALS, SEALS) == 0) return file;
   }
   error = errno;

@@ -64,7 +64,7 @@ typedef struct board {
 typedef enum entry_kind { ENTRY_NOTIFICATION, ENTRY_QUESTION, ENTRY_ANSWER } entry_kind;
 
 /* The header of a ring entry. The header is followed by the name, without a NUL, and by the
- * payload. In questions and answers, the number of the question comes last. */
+ * payload. A question or an answer ends with the number of the question. */
 typedef struct entry {
   uint32_t size; /* of the whole entry; a multiple of 8 */
   uint16_t name_size; /* 0 in an answer */

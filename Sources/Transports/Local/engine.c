@@ -59,7 +59,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings in the options, which are copied. */
+/* The offsets of the strings in the options that prepare() copies. */
 static const size_t option_texts[] = {offsetof(multicast_local_options, group),
                                       offsetof(multicast_local_options, directory),
                                       offsetof(multicast_local_options, name)};
@@ -84,8 +84,8 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
-/* Closes the sockets in a child. Otherwise, if the parent were killed, its peers would not be
- * notified, and new members of the group would wait for the parent. */
+/* Closes the sockets in a child. If the child kept them open and the parent were killed, the
+ * parent's peers would not be notified, and new members of the group would wait for the parent. */
 static void leave_in_child(client *base) {
   local_client *c = (local_client *)base;
   int place;
@@ -186,7 +186,7 @@ static void fill_stats(const client *base, void *stats) {
   out->unwanted = c->unwanted;
   out->late = c->late;
   out->refused = base->counts.refused;
-  /* Reads `delivered` before `received`, so that `delivered` is never the greater of the two. */
+  /* Reads `delivered` before `received`, so that `delivered` is never greater than `received`. */
   out->delivered = __atomic_load_n(&base->delivered, __ATOMIC_ACQUIRE); /* order: shown */
   out->overwritten = __atomic_load_n(&c->overwritten, __ATOMIC_RELAXED);
   out->lost = client_lost(base) + out->overwritten;

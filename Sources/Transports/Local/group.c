@@ -41,8 +41,8 @@ static bool fail(trouble *why, const char *reason) {
 /* ---- The folder ------------------------------------------------------------------------------ */
 
 /* The umask may remove all permissions of a new file, even its owner's. This function restores the
- * owner's permissions. Returns false if other users can access the file. Does not check this for
- * sockets, because other users cannot access the folder. */
+ * owner's permissions. Returns false if other users can access the file. Sockets may have any
+ * permissions, because other users cannot access the folder. */
 static bool allow_user(int parent, const char *name, mode_t mode) {
   struct stat status;
   return fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISLNK(status.st_mode) &&
@@ -67,7 +67,8 @@ static int open_folder(int parent, const char *name) {
   folder = open_own(parent, name, O_RDONLY | O_DIRECTORY, 0700);
   if (folder < 0) return -1;
   if (fstat(folder, &status) == 0) {
-    /* If the umask has removed only some permissions, the folder can be opened but not entered. */
+    /* The umask may have removed only some permissions, so that the folder can be opened but not
+     * entered. */
     if (status.st_uid == geteuid() && (status.st_mode & 077) == 0 &&
         ((status.st_mode & 0700) == 0700 || fchmod(folder, 0700) == 0))
       return folder;
@@ -163,7 +164,7 @@ static int connect_to(int folder, const char *file) {
   if (s < 0) return -1;
   while (connect(s, (const struct sockaddr *)&address, sizeof address) != 0) {
     if (errno == EACCES && tries++ == 0 && allow_user(folder, file, 0700)) continue;
-    /* EAGAIN means that the backlog is full, because the peer's thread is busy in an observer. */
+    /* EAGAIN means that the backlog is full, because the peer's thread is running an observer. */
     if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
       error = errno;
       close(s);
@@ -175,9 +176,9 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* Records the listening socket, so that a child process can close it in fork(). Before closing the
- * socket, this process must record -1, because otherwise the child could close another file that
- * has since received the same descriptor. */
+/* Records the listening socket, so that the fork handler can close it in a child process. Before
+ * this process closes the socket, it must record -1, because otherwise a child could close another
+ * file that has since received the same descriptor. */
 static void note_listener(group *g, int socket) {
   __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
 }
@@ -284,9 +285,9 @@ bool group_enter(group *g, const char *directory, const char *name,
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
 /* Removes a process's socket file if nobody is listening on it any more. When a process ends, the
- * system may close its connections before its listening socket. One more connection may then
- * succeed and soon end, before the next one is refused. If a connection does not end soon, the
- * process still exists, and the socket belongs to another of its transports. */
+ * system may close its connections before its listening socket. A new connection may therefore
+ * still succeed, but it soon ends, and later connections are refused. If a connection does not end
+ * soon, the process still exists, and the socket belongs to another of its transports. */
 static bool sweep(const group *g, const char *file, int pid, void *context) {
   bool is_over = pid != *(const pid_t *)context;
   int tries;
@@ -299,9 +300,9 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
   return true;
 }
 
-/* Takes the group's lock, so that no process can join during the sweep. Until it calls listen(), a
- * joining process refuses connections like a process that has ended. If another process holds the
- * lock, the files remain until a process joins or the last member leaves. */
+/* Acquires the group's lock, so that no process can join during the sweep. A joining process
+ * refuses connections until it calls listen(), so a sweep would remove its socket. If another
+ * process holds the lock, the files remain until a process joins or the last member leaves. */
 void group_sweep(const group *g, pid_t pid) {
   const int file = lock(g->folder, 0);
   if (file < 0) return;

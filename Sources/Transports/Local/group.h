@@ -21,10 +21,10 @@ typedef struct trouble {
 
 bool group_is_name(const char *name);
 
-/* Creates the folder of the group if it does not exist, and a listening socket in it. Connects to
- * each peer that is listening in the folder, and calls `met` with the new socket and the file name
- * of the peer's socket. `met` takes ownership of the new socket. Returns false if the group cannot
- * be joined now or if a call to `met` has returned false. */
+/* Creates the folder of the group if it does not exist, and creates a listening socket in it.
+ * Connects to each peer that is listening in the folder, and calls `met` with the new socket and
+ * the file name of the peer's socket. `met` takes ownership of the new socket. Returns false if the
+ * group cannot be joined now or if a call to `met` has returned false. */
 bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);

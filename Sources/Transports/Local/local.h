@@ -11,7 +11,7 @@
 
 /* ---- Peers ----------------------------------------------------------------------------------- */
 
-/* The largest number of names for which a client can have observers or answer questions. */
+/* The largest number of names that a client can observe or answer questions about. */
 #ifndef NAMES_MAX
 #define NAMES_MAX 65536
 #endif

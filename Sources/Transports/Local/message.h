@@ -39,7 +39,7 @@ typedef enum receipt {
  * not block. Returns an errno. */
 int message_send(int socket, message_kind kind, uint32_t place, uint64_t number, const char *text,
                  int file);
-/* Receives a message, and checks that the message is well-formed. Sets `*file` to the attached
+/* Receives a message, and checks whether the message is well-formed. Sets `*file` to the attached
  * file, which the caller must close, or to -1 if there is none. */
 receipt message_receive(int socket, message *m, int *file);
 

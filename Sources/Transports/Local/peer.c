@@ -34,26 +34,26 @@ bool peer_watch(const local_client *c, peer *p) {
   return true;
 }
 
-/* A child that was created without the fork handlers may have inherited the socket. In that case
- * close() alone would end neither the epoll registration nor the connection. */
+/* A child created without the fork handlers may have inherited the socket. If a child has inherited
+ * it, close() alone ends neither the epoll registration nor the connection. */
 static void close_socket(const local_client *c, int socket) {
   epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
   shutdown(socket, SHUT_RDWR);
   close(socket);
 }
 
-/* Records the socket of a peer, so that a child process can close it in fork(). Before closing the
- * socket, this process must record -1, because otherwise the child could close another file that
- * has since received the same descriptor. */
+/* Records the socket of a peer, so that the fork handler can close it in a child process. Before
+ * this process closes the socket, it must record -1, because otherwise a child could close another
+ * file that has since received the same descriptor. */
 static void note_socket(local_client *c, const peer *p, int socket) {
   __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
 }
 
 /* Called under the lock. Assigns a place to a peer. For the new peer, the client's ring begins at
  * the current head. If the peer joined the group earlier than this client, publications are kept
- * for it until it has announced its names, which may take a long time if the peer's thread is in an
- * observer. Publications need not be kept for a peer that joined later, because that peer can call
- * flush to wait until this client knows its names. */
+ * for the peer until it has announced its names. This may take a long time if the peer's thread is
+ * running an observer. Publications need not be kept for a peer that joined later, because that
+ * peer can call flush to wait until this client knows its names. */
 static bool take_place(local_client *c, peer *p) {
   const bool is_unknown = p->file[0] != '\0';
   slot *s;
@@ -111,8 +111,9 @@ bool peer_reconnect(local_client *c, peer *p) {
   return true;
 }
 
-/* Called under the lock. If the peer `is_gone`, removes it from all topics. Otherwise the peer has
- * announced its names, so leave_topics() removes the peer only from each topic's `offered_to`. */
+/* Called under the lock. Removes a peer from each topic's `offered_to`, because the peer has
+ * announced its names or has gone. If `is_gone` is true, also removes the peer from each topic's
+ * `wanted_by`. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -212,9 +213,9 @@ void peers_note_names(local_client *c) {
 }
 
 /* Removes topics without observers from the list once they have been announced to all peers,
- * because they need not be announced to later peers. Visiting the whole list takes time, so this
- * function does nothing until there have been more changes since the last visit than topics that
- * were left in the list. */
+ * because they need not be announced to later peers. Visiting the whole list takes time. This
+ * function therefore does nothing until the number of changes since the last visit exceeds the
+ * number of topics that remained in the list. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t, *next;
@@ -246,8 +247,8 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
 }
 
 /* Announces the name of the topic `untold`. Skips a name that has changed again, because its topic
- * will be appended to the list again. If such a name were announced both times, the peer would send
- * the name's retained values twice. */
+ * will be appended to the list again. If the name were announced both now and later, the peer would
+ * send the name's retained values twice. */
 static bool say_name(local_client *c, peer *p) {
   bool is_wanted, has_changed;
   pthread_mutex_lock(&c->base.lock);
@@ -334,8 +335,8 @@ static bool give_kept(local_client *c, const topic *t, const peer *p) {
 static bool want(local_client *c, peer *p, names *all, const char *text) {
   topic *t = topic_make(all, text);
   if (t == NULL) return false;
-  /* This client may already know that the peer wants the name. The peer need not announce the
-   * removal of its last observer if a new one registers soon. */
+  /* This client may already know that the peer wants the name. A peer that removes its last
+   * observer and soon registers a new one need not announce the removal. */
   p->names += !places_have(&t->wanted_by, p->place);
   places_remove(&t->wanted_by, p->place);
   if (places_have(&c->unknown, p->place) || give_kept(c, t, p)) {
@@ -371,10 +372,10 @@ static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
   return news == NULL ? is_wanted : is_new && !is_wanted;
 }
 
-/* Sends the retained values of all names that the peer wants, unless they are already in the ring
- * for the peer. If `news` is not NULL, sends only the values of names that the peer wants only
- * because of the prefix `news`. Returns false if some values do not fit into the ring now. Called
- * under the lock. */
+/* Sends the retained values of all names that the peer wants, except values that are already in the
+ * ring for the peer. If `news` is not NULL, sends only the values of names that the peer wants only
+ * because of the prefix `news`. Returns false if the ring currently has no room for some of the
+ * values. Called under the lock. */
 static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *news) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
@@ -388,7 +389,7 @@ static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name
   return true;
 }
 
-/* Processes the announcement of a name. Returns false if there is no room or memory now. */
+/* Processes the announcement of a name. Returns false if there is currently no room or memory. */
 static bool heed_name(local_client *c, peer *p, const message *m) {
   names *const tables[] = {&c->base.names, &c->base.answered, &c->base.prefixes};
   names *all = tables[m->place];
@@ -406,7 +407,7 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
 
 /* Called under the lock when the peer has announced all its names. After this function has
  * succeeded, only publications of the announced names are written for the peer. Returns false if
- * the ring has no room for the names' retained values now. */
+ * the ring currently has no room for the names' retained values. */
 static bool get_to_know(local_client *c, peer *p) {
   if (!places_have(&c->unknown, p->place)) {
     p->is_known = true;
@@ -414,14 +415,14 @@ static bool get_to_know(local_client *c, peer *p) {
   }
   if (!give_kept_of_wanted(c, p, NULL)) return false;
   places_remove(&c->unknown, p->place);
-  /* Store `known` before a head that includes later entries, because was_unknown() in reader.c
-   * relies on this order. */
+  /* Store `known` before storing a head that includes later entries, because was_unknown() in
+   * reader.c relies on this order. */
   __atomic_store_n(&c->memory.board->slots[p->place].known, c->head, __ATOMIC_RELAXED);
   p->is_known = true;
   return true;
 }
 
-/* Processes MESSAGE_SYNC or MESSAGE_DONE. Returns false if there is no room now. */
+/* Processes MESSAGE_SYNC or MESSAGE_DONE. Returns false if the ring currently has no room. */
 static bool heed_number(local_client *c, peer *p, const message *m) {
   bool is_heeded = true;
   pthread_mutex_lock(&c->base.lock);

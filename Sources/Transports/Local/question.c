@@ -55,7 +55,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
     ++c->late;
   } else {
     told *a = settle(i, p->place, status);
-    /* Copy the name now, because the hello may have arrived after the question was asked. */
+    /* Copy the peer's name, which may have been unknown when the question was asked. */
     memcpy((char *)(uintptr_t)a->peer, p->name, sizeof p->name);
     if (status == MULTICAST_OK && payload.size > 0) {
       a->payload = c->payload; /* takes ownership of the client's buffer */
@@ -105,8 +105,8 @@ void question_forget(client *c, inquiry *base) {
   free(i);
 }
 
-/* Called under the lock. Returns the peers that must be asked: those that answer questions about
- * the name or have not announced their names, and have not ended. */
+/* Called under the lock. Returns the peers to ask. These are the connected peers that answer
+ * questions about the name or have not announced their names yet. */
 static places who_answers(const local_client *c, const char *name) {
   const topic *t = topic_find(&c->base.answered, name);
   const places all = t == NULL ? c->unknown : places_with(&c->unknown, &t->wanted_by);
@@ -117,7 +117,7 @@ static places who_answers(const local_client *c, const char *name) {
   return there;
 }
 
-/* Called under the lock, which it may release. */
+/* Called under the lock. May release the lock while it waits for room in the ring. */
 static multicast_status send_question(local_client *c, letter *l, uint64_t deadline,
                                       inquiry **out) {
   places peers = who_answers(c, l->name);

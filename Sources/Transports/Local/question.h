@@ -11,7 +11,7 @@ void question_answered(local_client *c, const peer *p, uint64_t number, multicas
 /* Called on the client's thread when a peer has ended and all its entries have been read. */
 void questions_end(local_client *c, const peer *p);
 
-/* These functions are members of the engine. */
+/* The engine's functions `ask`, `next` and `forget`. */
 inquiry *question_ask(client *base, const query *q, multicast_status *status);
 told *question_next(client *c, inquiry *base, uint64_t deadline, multicast_status *status);
 void question_forget(client *c, inquiry *base);

@@ -13,7 +13,7 @@
 
 enum { TRIES = 100 };
 
-/* Stores the tail, which allows the peer to overwrite the entries before it. The release order
+/* Stores the tail, so that the peer may overwrite the entries before the tail. The release order
  * ensures that these entries have been copied. Pairs with ring_look(). */
 static void store_tail(local_client *c, peer *p) {
   p->told_tail = p->position;
@@ -41,8 +41,8 @@ static bool is_overwritten(const peer *p) { return oldest_of(p) > p->position; }
  * entries for this process before `oldest`, and `seen` is the number of entries that have been read
  * or counted as lost. `dropped` cannot exceed `seen` by more than the number of entries that fit
  * between `position` and `oldest`. Returns READ_OVERWRITTEN if the peer is currently updating these
- * values. The caller must then try again soon, because the peer does not wake this process if the
- * peer's next entry is for other peers. */
+ * values. The caller must then try again soon instead of waiting to be woken, because the peer's
+ * next entry may be for other peers. */
 static reading catch_up_at_once(local_client *c, peer *p, uint64_t *head) {
   const board *b = p->memory.board;
   const uint64_t counted = __atomic_load_n(&b->counted, __ATOMIC_ACQUIRE); /* order: dropped */
@@ -161,9 +161,9 @@ static bool was_told(const peer *p, const known_name *known) {
 
 /* Returns whether to deliver a publication that the peer wrote before it knew the names of this
  * process. Such a publication is delivered if the first announcement of names included its name or
- * a prefix of its name. If the name is announced later, the peer sends the retained values of the
- * name as usual. A peer that has ended cannot send retained values, so its publication is delivered
- * if the name has observers now. */
+ * a prefix of its name. If the name is announced later, the peer then sends the retained values of
+ * the name. A peer that has ended cannot send retained values, so its publication is delivered if
+ * the name has observers now. */
 static bool is_for_here(local_client *c, const peer *p, const char *name) {
   const known_name *prefix = NULL;
   bool result;
@@ -230,7 +230,7 @@ int reader_read(local_client *c, peer *p, int most) {
   int count = 0, tries = 0;
   if (begin > p->position) p->position = begin;
   p->is_behind = false;
-  /* Before all names have been announced to the peer, this process cannot decide which of the
+  /* Until this process has announced all its names to the peer, it cannot decide which of the
    * peer's publications to deliver. */
   if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&

@@ -157,7 +157,7 @@ void ring_write_kept(local_client *c, const topic *t, const places *readers) {
  * If the socket is full, the reader has unread messages and will wake up. If the system has no
  * memory for a message, the reader finds the entry when it wakes up after a second. */
 void ring_show(local_client *c, const places *readers) {
-  /* Stores with release order, so that readers see complete entries. */
+  /* The release order ensures that readers see complete entries. */
   __atomic_store_n(&c->memory.board->head, c->head, __ATOMIC_RELEASE); /* order: shown */
   __atomic_thread_fence(__ATOMIC_SEQ_CST); /* order: sleeping_peer */
   FOR_PLACES(place, readers) {
@@ -192,7 +192,8 @@ static void wait_for_slowest(local_client *c, uint64_t position, uint64_t deadli
   pthread_mutex_unlock(&c->base.lock);
   if (ppoll(&watched, 1, &moment, NULL) < 0) watched.revents = 0;
   pthread_mutex_lock(&c->base.lock);
-  /* If the peer is still in the list, its descriptor has not been reused for another file. */
+  /* Check that the peer still exists, because otherwise the descriptor may have been reused for
+   * another file. */
   p = c->at[place];
   if ((watched.revents & (POLLRDHUP | POLLHUP)) != 0 && p != NULL && p->number == number)
     p->is_over = true;
@@ -295,7 +296,7 @@ static multicast_status make_topic(local_client *c, const letter *l, const value
   return MULTICAST_OK;
 }
 
-/* Called under the lock, which it may release. `v` is the value to retain, or NULL. */
+/* Called under the lock, which it may release to wait. `v` is the value to retain, or NULL. */
 static multicast_status publish(local_client *c, const letter *l, value *v) {
   addressees a;
   multicast_status status = get_addressees(c, l, &a);

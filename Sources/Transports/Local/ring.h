@@ -33,7 +33,7 @@ void ring_show(local_client *c, const places *readers);
 void ring_look(local_client *c, peer *p);
 /* Returns the peer with the oldest unread entry before `position`, or NULL if there is none. */
 peer *ring_slowest(local_client *c, uint64_t position);
-/* Begins or ends a wait. During a wait, readers update their tails immediately. */
+/* Starts or ends a wait. During a wait, readers update their tails immediately. */
 void ring_wait(local_client *c, bool is_waiting);
 
 multicast_status local_publish(client *base, const char *name, uint32_t event, span payload);

@@ -29,7 +29,7 @@ enum {
   /* How long the thread may read rings before it polls the sockets. */
   READING_NS = 1000000,
   /* How long the thread polls the rings after the last entry before it sleeps. Waking a thread on
-   * another processor takes about the same time, so polling at most doubles the cost. */
+   * another processor takes about LOOKING_NS, so polling at most doubles the cost of a wake-up. */
   LOOKING_NS = 50000,
   SOON_MS = 1,
   IDLE_MS = 1000,
@@ -102,10 +102,10 @@ static void tell_of_peer(local_client *c, const peer *p, multicast_local_state s
   client_tell(&c->base, state, p->pid, p->name);
 }
 
-/* Tries to reconnect to a peer whose connection has ended, because a mere shortage of memory or
- * descriptors may have ended the connection. Only the process that opened the connection
- * reconnects. Returns true if the old `peer` can be removed, because a new connection exists or the
- * process certainly no longer exists. Otherwise returns false, and the caller must try again. */
+/* Tries to reconnect to a peer whose connection has ended, because the cause may have been a mere
+ * shortage of memory or descriptors. Only the process that opened the connection reconnects.
+ * Returns true if the old `peer` can be removed, because either there is a new connection or the
+ * process no longer exists. If the result is false, the caller must try again. */
 static bool reach_again(local_client *c, const peer *p) {
   const int s = group_reach(&c->group, p->file);
   if (s >= 0) return peer_add(c, s, p->file) != NULL;
@@ -113,7 +113,7 @@ static bool reach_again(local_client *c, const peer *p) {
 }
 
 /* Returns whether to remove a peer whose connection has ended. If the peer has not sent its hello
- * and can be reconnected, it keeps its place and its entries in the ring. */
+ * and can be reconnected, the peer keeps its place and its entries in the ring. */
 static bool has_gone(local_client *c, peer *p) {
   if (p->file[0] == '\0' || p->is_false) return true;
   if (!p->is_met) poll(NULL, 0, SOON_MS); /* there may still be no memory */
@@ -147,10 +147,10 @@ static void remove_peer(local_client *c, peer *p) {
 
 /* Returns whether a process has connected but has not sent its hello. Such a process must be
  * disconnected after HELLO_NS, because otherwise it could occupy a place forever. The hello may
- * have arrived while this thread was in an observer, so is_silent() reads the socket first. If the
- * process is a real peer that has been stopped for that long, it will find its connection closed
- * and reconnect in reach_again(). The program notices nothing, because the arrival of the peer has
- * not been reported yet. */
+ * have arrived while this thread was running an observer, so is_silent() reads the socket first. If
+ * the process is a real peer that was stopped for longer than HELLO_NS, it will find its connection
+ * closed and reconnect in reach_again(). The program notices nothing, because the arrival of the
+ * peer has not been reported yet. */
 static bool may_be_silent(const peer *p) {
   return !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
@@ -202,7 +202,7 @@ static void heed_event(local_client *c, const struct epoll_event *event) {
     accept_peers(c);
   } else if (!p->has_ended) {
     if ((event->events & EPOLLIN) != 0) p->has_ended = !peer_hear(c, p);
-    /* Without EPOLLIN, there are no more messages, or the socket is not being watched for
+    /* EPOLLIN is missing if all messages have been read or if the socket is not being watched for
      * messages. */
     else if ((event->events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) p->has_ended = true;
     if (!p->has_ended && (event->events & EPOLLOUT) != 0) peer_tell(c, p);
@@ -304,8 +304,8 @@ static bool join(local_client *c) {
 }
 
 /* Reports that the client is connected when all earlier members have announced their names. Waits
- * for at most PATIENCE_NS, because publications for members that do not respond stay in the
- * ring. */
+ * for at most PATIENCE_NS. A longer wait is not needed, because publications for members that have
+ * not responded stay in the ring. */
 static void tell_connected(local_client *c) {
   const peer *p = c->peers;
   if (c->base.is_connected) return; /* only this thread sets it */

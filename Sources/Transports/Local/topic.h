@@ -25,8 +25,8 @@ typedef struct topic {
   places wanted_by; /* the peers that have observers of the name, or answer its questions */
   places offered_to; /* unknown peers for which all values are in the ring already */
   value *values;
-  /* Only the client's thread uses these fields. The list contains the topics that may have to be
-   * announced to peers, in order of their last change. */
+  /* Only the client's thread uses these fields. The linked list contains the topics that may have
+   * to be announced to peers, in order of their last change. */
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended to the list */
   bool is_listed;
@@ -46,8 +46,8 @@ value *value_make(uint32_t event, span payload); /* returns NULL if there is no 
 void topic_keep(topic *t, value *v);             /* replaces the value of the same event */
 void topics_free(const names *all);
 
-/* Delivers the retained values of a name to its first observer in this process. Not called under
- * the lock. */
+/* Delivers the retained values of a name to its first observer in this process. Must not be called
+ * under the lock. */
 void local_give_kept(client *base, const char *name);
 
 #endif

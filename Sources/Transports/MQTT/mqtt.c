@@ -71,7 +71,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings in the options, which are copied. */
+/* The offsets of the strings in the options that prepare() copies. */
 static const size_t option_texts[] = {
     offsetof(multicast_mqtt_options, host),         offsetof(multicast_mqtt_options, client_id),
     offsetof(multicast_mqtt_options, topic_prefix), offsetof(multicast_mqtt_options, user),
@@ -150,8 +150,8 @@ static multicast_status create_mosquitto(mqtt_client *c) {
     snprintf(id, sizeof id, "mc-%016" PRIx64, c->base.id);
     used = id;
   }
-  /* mosquitto_new() makes the process ignore SIGPIPE. The library does not need this, because the
-   * client's thread blocks the signal, so restore the previous action. */
+  /* mosquitto_new() makes the process ignore SIGPIPE. Restore the previous action, which is safe
+   * because the client's thread blocks the signal. */
   sigaction(SIGPIPE, NULL, &kept);
   errno = 0;
   c->mosquitto = mosquitto_new(used, o->session_expiry_s == 0, c);
@@ -205,7 +205,7 @@ static const engine transport_engine = {
 
 /* Called under the lock. Returns whether all publications up to a ticket and all changes of names
  * have been sent and acknowledged. The publications in `sending` and in the outbox are in order, so
- * it suffices to check the first one of each. */
+ * checking the first publication of each list suffices. */
 static bool is_flushed(mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
   return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&

@@ -108,8 +108,8 @@ typedef struct mqtt_client {
   bool has_session; /* the broker has kept a session */
   int answer;
   int end_code;
-  /* Refusals that are yet to be reported. One element for each operation that can be in flight is
-   * enough, because the thread reports all refusals before it sends more operations. */
+  /* Refusals that are yet to be reported. The arrays need only one element for each operation that
+   * can be in flight, because the thread reports all refusals before it sends more operations. */
   int refusals[SENDING_MAX]; /* of publications */
   int refusal_count;
   struct {

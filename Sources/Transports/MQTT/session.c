@@ -29,9 +29,9 @@ enum {
 
 /* ---- Packets in batches ---------------------------------------------------------------------- */
 
-/* Begins or ends a batch of packets. During a batch the system sends only full TCP segments, and at
- * the end it sends the rest. Without batches there would be one segment per packet, and sending the
- * segments would take most of the processor time. */
+/* Starts or ends a batch of packets. During a batch the system sends only full TCP segments, and at
+ * the end of the batch it sends the rest. Without batches there would be one segment per packet,
+ * and sending the segments would take most of the processor time. */
 static void hold_back(mqtt_client *c, bool is_held) {
   int value = is_held;
   if (c->is_held == is_held) return;
@@ -49,8 +49,8 @@ static bool has_more(const mqtt_client *c) {
 
 typedef enum { UNKNOWN, UNWANTED, WANTED } interest;
 
-/* Looks up whether a name is wanted: whether it has an observer or, if `all` is the table
- * `answered`, an answerer. */
+/* Looks up whether a name is wanted. A name in the table `names` is wanted if it has an observer. A
+ * name in the table `answered` is wanted if it has an answerer. */
 static interest look_up(mqtt_client *c, const names *all, const char *text) {
   const known_name *entry;
   interest found = UNKNOWN;
@@ -81,8 +81,8 @@ static void ignore_stranger(mqtt_client *c, names *all, const char *text) {
 /* ---- Messages without observers -------------------------------------------------------------- */
 
 /* Messages of a persistent session may arrive before the program has attached the transport and
- * registered observers. Such messages are therefore stored until one second after the first use of
- * the transport. */
+ * registered observers. The library therefore stores such messages until one second after the first
+ * use of the transport. */
 static const uint64_t strays_ns = 1000000000;
 
 static void set_time_of_strays(mqtt_client *c) {
@@ -112,9 +112,8 @@ static void keep_stray(mqtt_client *c, names *all, const char *name, uint32_t ev
   c->stray_bytes += sizeof *s + name_bytes + payload.size;
 }
 
-/* Delivers a message if its name has an observer now. Otherwise, if the waiting time
- * `is_over`, counts the message as ignored. Returns whether the message was delivered or
- * ignored. */
+/* Delivers a message if its name has an observer now. If the name has no observer and `is_over` is
+ * true, counts the message as ignored. Returns whether the message was delivered or ignored. */
 static bool settle_stray(mqtt_client *c, const stray *s, bool is_over) {
   const bool has_observer = look_up(c, s->names, s->bytes) == WANTED;
   if (has_observer)
@@ -166,8 +165,8 @@ static uint64_t read_number(const mosquitto_property *all) {
   return coding_read_id(&at, &number) ? number : 0;
 }
 
-/* Returns the origin of a question. Its `peer` is 0 if the response topic does not have the form of
- * this library's return addresses. */
+/* Returns the origin of a question. The origin's `peer` is 0 if the response topic does not have
+ * the form of this library's return addresses. */
 static origin read_origin(const mqtt_client *c, const mosquitto_property *all) {
   const size_t size = strlen(c->base.return_address) - ID_SIZE;
   origin from = {0, read_number(all)};
@@ -276,14 +275,14 @@ static void on_publish(struct mosquitto *mosquitto, void *object, int id, int re
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Returns whether an error means that the connection has ended. In this case libmosquitto has
- * accepted the packet, although it returns an error. */
+/* Returns whether an error means that the connection has ended. Although libmosquitto returns such
+ * an error, it has accepted the packet. */
 static bool is_end_of_connection(int result) {
   return result == MOSQ_ERR_NO_CONN || result == MOSQ_ERR_CONN_LOST || result == MOSQ_ERR_ERRNO ||
          result == MOSQ_ERR_TLS;
 }
 
-/* Adds the properties of a question or an answer. Returns a result of libmosquitto. */
+/* Adds the properties of a question or an answer. Returns an error code of libmosquitto. */
 static int add_properties(const mqtt_client *c, const publication *p, mosquitto_property **all) {
   char number[ID_SIZE + 1];
   int result = MOSQ_ERR_SUCCESS;
@@ -337,7 +336,7 @@ static void send_publication(mqtt_client *c, publication *p) {
 }
 
 /* Moves the first publication of the outbox to the list of publications in flight. Returns NULL if
- * none may be sent now. */
+ * no publication may be sent now. */
 static publication *take_publication(mqtt_client *c, bool *is_last) {
   publication *p = NULL;
   pthread_mutex_lock(&c->base.lock);
@@ -545,7 +544,7 @@ static void read_packets(mqtt_client *c) {
 
 /* Makes TCP acknowledge the next received data without delay. mosquitto first acknowledges a
  * question and then sends the answer, which Nagle's algorithm holds back until TCP has acknowledged
- * the first packet. TCP would otherwise delay its acknowledgement by about 40 ms. */
+ * the first packet. Without this option, TCP would delay that acknowledgement by about 40 ms. */
 static void acknowledge_at_once(const mqtt_client *c) {
   const int value = 1;
   setsockopt(mosquitto_socket(c->mosquitto), IPPROTO_TCP, TCP_QUICKACK, &value, sizeof value);
@@ -661,7 +660,7 @@ static const char *end_reason(const mqtt_client *c) {
 
 /* Called under the lock when a connection with QoS 0 has ended. libmosquitto then discards the
  * publications that it has not written, so this function counts them as dropped. Keeps questions,
- * because they have QoS 1. */
+ * because they are sent with QoS 1. */
 static void drop_sending(mqtt_client *c) {
   int i, kept = 0;
   for (i = 0; i < c->sending_count; ++i) {
@@ -753,10 +752,10 @@ static bool run_connection(mqtt_client *c) {
 
 /* ---- The thread ------------------------------------------------------------------------------ */
 
-/* Disconnects. If the program has not set a client id, no other client can continue the session, so
- * this function ends the session. Otherwise the next client with this id will use a different
- * return address, so this function unsubscribes from the current one. A lock is not needed, because
- * the client is stopping and its names no longer change. */
+/* Disconnects. A later client that continues the session will use a different return address, so
+ * this function unsubscribes from the current address. If the program has not set a client id, no
+ * other client can continue the session, so this function also ends the session. A lock is not
+ * needed, because the client is stopping and its names no longer change. */
 static void disconnect(mqtt_client *c) {
   mosquitto_property *properties = NULL;
   if (mosquitto_socket(c->mosquitto) < 0) return;

@@ -31,8 +31,8 @@ static bool start(void) {
   struct sigaction kept;
   sigset_t before;
   process_block_signals(&before);
-  /* nats_Open() makes the process ignore SIGPIPE. The library does not need this, because the
-   * client's threads block the signal, so restore the previous action. */
+  /* nats_Open() makes the process ignore SIGPIPE. Restore the previous action, which is safe
+   * because the client's threads block the signal. */
   sigaction(SIGPIPE, NULL, &kept);
   /* nats_Open() starts a thread that frees messages, and libnats wakes that thread for almost every
    * message. The new thread inherits the policy SCHED_BATCH, so it does not preempt the thread that
@@ -82,7 +82,7 @@ static bool is_address(const char *address, size_t size) {
          atoi(port + 1) <= 65535;
 }
 
-/* Checks the addresses, and sets the flag for TLS if one begins with "tls://". */
+/* Checks the addresses, and sets the flag for TLS if an address begins with "tls://". */
 static bool read_servers(multicast_nats_options *o) {
   const char *address = o->servers;
   int count = 0;
@@ -109,7 +109,7 @@ static bool settle(void *options, settings *s) {
   return are_valid(o);
 }
 
-/* The strings in the options, which are copied. Server addresses may also contain passwords. */
+/* The offsets of the strings that prepare() copies. Server addresses may also contain passwords. */
 static const size_t option_texts[] = {
     offsetof(multicast_nats_options, servers),        offsetof(multicast_nats_options, client_name),
     offsetof(multicast_nats_options, subject_prefix), offsetof(multicast_nats_options, user),

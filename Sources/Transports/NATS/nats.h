@@ -48,8 +48,9 @@ typedef struct nats_client {
   texts texts;
   struct __natsOptions *how;      /* the options of libnats */
 
-  /* Locked while libnats reads. libnats's delivery thread waits for this lock, and then passes on
-   * all messages that have been read. Without the lock, each message would wake that thread. */
+  /* Locked while libnats reads. libnats's delivery thread waits for this lock, and then calls
+   * on_message() for all messages that have been read. Without the lock, each message would wake
+   * the delivery thread. */
   pthread_mutex_t gate;
   bool is_reading; /* atomic; whether the delivery thread waits for the gate */
 

@@ -2,7 +2,7 @@
  * and receives. For each arriving message, libnats calls on_message() on its delivery thread.
  * on_message() appends the message to a list, and the client's thread delivers it. The client's
  * lock must not be held while libnats is called, because libnats calls write_changed() under one of
- * its own locks. The only exception is count_pending(). */
+ * its own locks. Only count_pending() calls libnats under the lock. */
 
 #include "nats.h"
 
@@ -132,16 +132,16 @@ static int count_pending_of(const names *all) {
   return total;
 }
 
-/* Called under the lock. Returns the number of messages that libnats has read but not passed on.
- * To compute it, libnats locks the subscriptions. This cannot cause a deadlock, because libnats
- * takes no other lock while it holds a subscription's lock. */
+/* Called under the lock. Returns the number of messages that libnats has read but not passed to
+ * on_message(). To compute this number, libnats locks the subscriptions. This cannot cause a
+ * deadlock, because libnats takes no other lock while it holds a subscription's lock. */
 static int count_pending(const nats_client *c) {
   return pending_of(c->all) + count_pending_of(&c->base.names) +
          count_pending_of(&c->base.answered);
 }
 
-/* Called when the connection has ended. Waits until libnats has passed on all messages, because
- * libnats drops the remaining messages when it closes the connection. */
+/* Called when the connection has ended. Waits until libnats has passed all messages to
+ * on_message(), because libnats drops the remaining messages when it closes the connection. */
 static void settle(nats_client *c) {
   int tries, pending = 1;
   for (tries = 0; tries < SETTLE_MS && pending > 0 && !client_is_stopping(&c->base); ++tries) {
@@ -288,8 +288,8 @@ static natsSubscription *subscribe(nats_client *c, route *r) {
     if (status != NATS_OK) client_release(&c->base);
   }
   if (status == NATS_OK) return subscription;
-  /* Only this thread reads from the connection, so no message of this subscription has arrived
-   * yet. */
+  /* Only this thread reads from the connection, so no message of this subscription has arrived yet,
+   * and the route is not in use. */
   if (subscription != NULL) natsSubscription_Destroy(subscription);
   free(r);
   if (c->has_ended) return NULL;
@@ -313,10 +313,10 @@ static void set_subscription(nats_client *c, void **place, void *subscription) {
 
 /* Subscribes to all names if there is a prefix with observers. There are no subscriptions to
  * prefixes, because a name is a single token of a subject. The subscription to all names stays
- * until the connection ends. If that subscription were replaced with subscriptions to single names,
- * some messages would be lost or delivered twice during the replacement, because a client does not
- * know the moment at which a subscription takes effect. For the same reason, subscriptions to
- * single names do not change while the subscription to all names exists. */
+ * until the connection ends. Replacing that subscription with subscriptions to single names would
+ * lose some messages or deliver them twice, because a client does not know when a subscription
+ * takes effect. For the same reason, subscriptions to single names do not change while the
+ * subscription to all names exists. */
 static void subscribe_all(nats_client *c) {
   bool is_wanted;
   pthread_mutex_lock(&c->base.lock);
@@ -403,9 +403,9 @@ static refusal *make_refusal(multicast_nats_state state, const char *text) {
   return r;
 }
 
-/* Called under the lock. Appends a refusal to the list, or counts it as a repetition of the
- * previous one if the two are equal, the list is full, or `r` is NULL because there was no
- * memory. */
+/* Called under the lock. Appends a refusal to the list. If `r` equals the last refusal, the list is
+ * full, or `r` is NULL because there was no memory, increments the count of the last refusal
+ * instead. */
 static void note_refusal(nats_client *c, refusal *r) {
   refusal *last = c->last_refusal;
   if (r == NULL && last == NULL) return;
@@ -455,10 +455,10 @@ int session_set_callbacks(nats_client *c) {
   return (int)status;
 }
 
-/* Returns whether libnats has so many unprocessed messages that the thread should stop reading.
- * The number of unprocessed messages is the number that libnats has read, minus the number that it
- * has passed on. This difference must be corrected from time to time, because libnats drops the
- * messages of cancelled subscriptions. */
+/* Returns whether libnats has so many unprocessed messages that the thread should stop reading. The
+ * number of unprocessed messages is the number of messages that libnats has read, minus the number
+ * of messages that it has passed to on_message(). This difference must be corrected from time to
+ * time, because libnats drops the messages of cancelled subscriptions. */
 static bool is_behind(nats_client *c) {
   uint64_t read_count = 0, now = now_ns();
   bool result;
@@ -519,8 +519,8 @@ static void check_silence(nats_client *c) {
     return;
   }
   /* libnats has no other function that sends a PING. natsConnection_FlushTimeout() also waits for
-   * the answer, but no thread reads it during the timeout of 1 ms, so the result is a timeout. Any
-   * other result means that there was no memory and the PING was not sent. */
+   * the answer, but no thread reads the answer during the timeout of 1 ms, so the result is a
+   * timeout. Any other result means that there was no memory and the PING was not sent. */
   if (natsConnection_FlushTimeout(c->connection, 1) == NATS_TIMEOUT) c->asked_at = now;
 }
 

@@ -71,8 +71,8 @@ void peer_set_address(peer *p, int port, transport_options *options) {
   write_folder(p->address, sizeof p->address, port);
   options->group = "tests";
   options->directory = p->address;
-  /* If the broker does not exist, use a folder that the peer cannot create. Otherwise the peer
-   * would create the folder and connect. */
+  /* If the broker does not exist, use a folder that the peer cannot create, because a peer that
+   * could create the folder would connect. */
   if (access(p->address, F_OK) != 0) options->directory = "/missing/folder";
 }
 

@@ -239,7 +239,7 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
     peer_release(&p);
   }
   CHECK_EQ(chmod(b->folder, 0700), 0);
-  /* If the folder of the group is a symbolic link, it is also refused. */
+  /* The folder of the group must not be a symbolic link, either. */
   SCOPED peer p;
   char path[64];
   snprintf(path, sizeof path, "%s/tests", b->folder);
@@ -274,7 +274,7 @@ static void expect_folder(const char *runtime, const char *group, const char *fo
   CHECK(rmdir(folder) == 0 || group != NULL); /* others may have groups there */
 }
 
-/* If XDG_RUNTIME_DIR does not name a folder of this user, it is ignored. */
+/* XDG_RUNTIME_DIR is ignored if it does not name a folder of this user. */
 TEST(default_folders) {
   char runtime[] = "/tmp/multicast-runtime-XXXXXX", group[32], folder[96], of_user[64];
   CHECK(mkdtemp(runtime) != NULL);
@@ -302,7 +302,7 @@ TEST(default_folders) {
     CHECK_EQ(chown(runtime, 0, 0), 0);
   }
   CHECK_EQ(rmdir(runtime), 0);
-  /* Another program may have created files in the folder in the meantime. */
+  /* Another program may have created files in the folder during the test. */
   if (is_made) CHECK(rmdir(of_user) == 0 || errno == ENOTEMPTY);
 }
 
@@ -465,7 +465,7 @@ TEST_OF_BROKER(peer_that_hears_late_is_not_cut_off, NULL) {
 
 static int listening_takes_ms;
 
-/* Replaces listen() of libc, and waits before the system call. During this time a socket file
+/* Replaces listen() of libc, and waits before the system call. During the wait, the socket file
  * exists, but the socket does not accept connections. */
 int listen(int s, int backlog) {
   pause_ms(LOAD(listening_takes_ms));
@@ -498,9 +498,9 @@ static void wait_in_changed(void *context, multicast_local_state state, int32_t 
   gate_wait(&telling);
 }
 
-/* Releasing a transport does not wait for its thread if that thread is in `changed`. The function
- * `release` in the options is called later, when the peer has left the group and its files are
- * removed. */
+/* Releasing a transport does not wait for its thread if that thread is running `changed`. The
+ * function `release` in the options is called later, when the peer has left the group and its files
+ * have been removed. */
 TEST_OF_BROKER(last_one_has_left_before_options_are_released, NULL) {
   peer p;
   char path[64];

@@ -163,9 +163,8 @@ TEST_OF_SCENE(entries_that_are_none_end_the_connection) {
   row = -1;
 }
 
-/* The stranger stores invalid positions as the head of its ring. Each of them is before the
- * victim's reading position, ahead of it by more than the size of the ring, or inside an
- * entry. */
+/* The stranger stores invalid positions as the head of its ring. Each position is before the
+ * victim's reading position, beyond it by more than the size of the ring, or inside an entry. */
 TEST_OF_SCENE(heads_that_are_none_end_the_connection) {
   static const uint64_t heads[] = {8, UINT64_MAX, UINT64_MAX / 2, 39, 1, 48};
   for (size_t i = 0; i < sizeof heads / sizeof *heads; ++i) {
@@ -192,7 +191,7 @@ static multicast_status publish(scene *c, const char *name) {
 }
 
 /* Fills up the victim's ring. The stranger stores that it has read all earlier entries, and reads
- * none of the later ones. */
+ * none of the later entries. */
 static void hold_up(scene *c) {
   stranger_connect(&c->s, &c->b);
   STORE(c->s.own.board->slots[VICTIM_PLACE].tail, c->s.its.board->head);
@@ -320,7 +319,7 @@ static uint64_t write_entries(scene *c, uint64_t count) {
 /* ---- Rings that are being written ------------------------------------------------------------ */
 
 /* The stranger is interrupted while it drops its oldest entry, so the victim must wait before it
- * reads the next one. When the stranger continues, it does not wake the victim, because its new
+ * reads the next entry. When the stranger continues, it does not wake the victim, because its new
  * entry is for other peers. The victim must still deliver the remaining entry soon. */
 TEST_OF_SCENE(what_is_left_when_others_had_the_oldest_dropped_arrives_soon) {
   const uint64_t size = write_entries(c, 2);
@@ -376,8 +375,8 @@ TEST_OF_SCENE(losses_that_are_too_many_end_the_connection) {
   }
 }
 
-/* The stranger was killed while it dropped the second entry. The stranger had stored that it had
- * dropped more entries than it had written. */
+/* The stranger was killed while it dropped the second entry. Before the kill, it stored a number of
+ * dropped entries that exceeds the number of entries it had written. */
 TEST_OF_SCENE(losses_that_are_too_many_at_a_kill_are_not_counted) {
   const uint64_t size = fill_ring(c, 3);
   c->s.own.board->slots[VICTIM_PLACE].dropped[1] = 1000;
@@ -435,7 +434,7 @@ TEST_OF_SCENE(peer_whose_memory_finds_no_descriptor_breaks_no_rule) {
   stranger_end(&c->s);
 }
 
-/* A group has at most 129 peers, so the victim accepts at most PEERS_MAX others. */
+/* A group has at most 129 peers, so the victim accepts at most PEERS_MAX other peers. */
 TEST_OF_SCENE(one_peer_too_many_is_not_taken) {
   static stranger all[PEERS_MAX];
   message m;

@@ -209,8 +209,8 @@ static void expect_answer(const scene *c, uint64_t *at, uint64_t number, multica
 }
 
 /* The stranger asks questions with arbitrary numbers, uses some numbers twice, and asks questions
- * about a name without an answerer. Finally, it asks more questions than there is room for answers
- * in the victim's ring, and does not read the answers. */
+ * about a name without an answerer. Finally, it asks so many questions that the victim's ring has
+ * no room for all answers, and does not read the answers. */
 TEST_OF_SCENE(strange_questions_do_no_harm) {
   responder r = {"r", 0, 0};
   uint64_t at = 0;

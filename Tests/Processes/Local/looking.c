@@ -9,7 +9,7 @@
 
 enum { ROUNDS = 50, COUNT = 200 };
 
-/* Returns how often the calling thread has slept. Yielding the processor does not count. */
+/* Returns how many times the calling thread has slept. Yielding the processor does not count. */
 static long sleeps_now(void) {
   struct rusage used;
   CHECK_EQ(getrusage(RUSAGE_THREAD, &used), 0);

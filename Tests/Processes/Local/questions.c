@@ -149,7 +149,7 @@ TEST(silence_is_told_when_the_time_is_over) {
   broker_delete(&b);
 }
 
-/* If `row` is 0, the peer begins to observe a name, and otherwise it begins to answer questions
+/* If `row` is 0, makes the peer observe a name. If `row` is 1, makes the peer answer questions
  * about the name. */
 static void change_names_when_gone(void *context, multicast_local_state state, int32_t pid,
                                    const char *text) {
@@ -161,8 +161,8 @@ static void change_names_when_gone(void *context, multicast_local_state state, i
 }
 
 /* `changed` adds a name on the transport's thread. At this time, the thread has already sent its
- * other names to the peers, and is about to sleep for a second. It must announce the new name
- * before it sleeps, because nothing would wake it. */
+ * other names to the peers, and is about to sleep for a second. The thread must announce the new
+ * name before it sleeps, because nothing would wake it. */
 TEST_OF_BROKER(names_that_change_before_a_sleep_are_told_before_it, NULL) {
   for (row = 0; row < 2; ++row) {
     SCOPED peer here;
@@ -468,7 +468,7 @@ TEST(release_ends_the_wait_of_a_publication_for_room) {
   broker_delete(&b);
 }
 
-/* The transport's thread is in an observer, and therefore has not noticed the kill. */
+/* The transport's thread is running an observer, and therefore has not noticed the kill. */
 TEST(peer_that_was_killed_and_held_up_the_ring_is_not_asked) {
   silent *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;

@@ -198,8 +198,8 @@ TEST(peer_without_observers_of_the_name_holds_up_nothing) {
   CHECK_EQ(kill(stopped.pid, SIGSTOP), 0);
   for (int i = 0; i < 10000; ++i) CHECK_OK(publish_number(&here, i));
   EVENTUALLY(LOAD(r.count) == 10000);
-  /* The ring was overwritten many times while the process was stopped, but none of the entries was
-   * meant for it. */
+  /* The ring was overwritten many times while the process was stopped, but no entry was for this
+   * process. */
   CHECK_OK(peer_publish(&here, "other", 1, "x", 1));
   CHECK_EQ(kill(stopped.pid, SIGCONT), 0);
   EVENTUALLY(LOAD(*stopped.arrived) == before + 1);

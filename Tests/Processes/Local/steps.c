@@ -19,7 +19,8 @@ static void publish(peer *p, int number) {
   CHECK_OK(peer_publish(p, "mine", 1, payload, sizeof payload));
 }
 
-/* The publishing process. When its ring is full, the process lets the test trace it. */
+/* The publishing process. When the ring is full, the process stops, so that the test can trace
+ * it. */
 static void publish_numbers(int port, int *is_there) {
   peer p;
   int number = 1;

@@ -1,5 +1,5 @@
 /* Tests peers that have not announced their names to a new member of the group, because their
- * transports' threads are in observers. */
+ * transports' threads are running observers. */
 
 #include "groups.h"
 #include "strangers.h"
@@ -96,7 +96,7 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   char expected[200] = "";
   const uint64_t before = time_now();
   peer_connect_to(&late, &s->b);
-  /* The transport connected after a second, and did not wait for the observer to return. */
+  /* The transport has connected after a second, without waiting for the observer to return. */
   CHECK(time_now() - before > 900000000 && time_now() - before < 3000000000u);
   CHECK_ERROR(multicast_local_flush(&late.transport, a_while), TIMEOUT);
   for (uint32_t i = 0; i < 10; ++i) {
@@ -147,8 +147,8 @@ TEST_OF_STAGE(ring_that_is_full_for_a_peer_in_an_observer_refuses) {
 
 /* ---- Last values ----------------------------------------------------------------------------- */
 
-/* Connects a peer that has retained values before it joins. After joining, the peer publishes more
- * values before it knows the names of `busy`. */
+/* Connects a peer that retains values before it joins the group. Returns when the peer has joined
+ * but does not know the names of `busy` yet. */
 static void connect_with_values(peer *late, const broker *b) {
   CHECK_EQ(chmod(b->folder, 0770), 0);
   peer_begin(late, b->port, &OPTIONS(.retains = retains_k));
@@ -184,7 +184,7 @@ TEST_OF_STAGE(values_come_before_what_is_published_later) {
 }
 
 /* The observer is registered after the peers have learned each other's names. Of the earlier
- * publications, it receives only the retained values. */
+ * publications, the observer receives only the retained values. */
 TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   SCOPED peer late;
   static named_log later;
@@ -202,7 +202,7 @@ TEST_OF_STAGE(values_are_given_once_to_an_observer_that_comes_later) {
   CHECK_TEXT(s->arrived.text, "k:2:two;k:1:one;k2:1:new;");
 }
 
-/* An observer that registers an observer of `k2`, on the transport's thread. */
+/* An observer that registers a second observer, of the name `k2`, on the transport's thread. */
 typedef struct registrar {
   peer *p;
   named_log later;
@@ -214,8 +214,8 @@ FUNCTION(observe_k2, registrar *r) {
   CHECK_OK(r->p->transport.subscribe(r->p->transport.context, "k2"));
 }
 
-/* The observer is registered after the transport has announced its names, but before the transport
- * reads the retained value. */
+/* The second observer is registered after the transport has announced its names, but before the
+ * transport reads the retained value. */
 TEST_OF_STAGE(value_is_given_once_though_its_observer_comes_meanwhile) {
   SCOPED peer late;
   static registrar r;
@@ -377,8 +377,8 @@ TEST_OF_BROKER(silent_connections_hold_no_place, NULL) {
   }
 }
 
-/* Silent connections occupy all places of `here` until they time out. Only then can `here` accept
- * the new peer, and until then the new peer's publications stay in its own ring. */
+/* Silent connections occupy all places of `here` until they time out. Before the timeout, `here`
+ * cannot accept the new peer, so the new peer's publications stay in its own ring. */
 TEST_OF_BROKER(peer_that_has_no_place_yet_gets_what_is_published_meanwhile, NULL) {
   enum { COUNT = 128 };
   static stranger silent[COUNT];
@@ -456,8 +456,8 @@ static void be_parent_of_child(int port, int *child) {
   for (;;) pause();
 }
 
-/* The other peers must be told that the parent was killed, and later peers must not wait for
- * it. */
+/* The parent's end must be reported to the other peers, and later peers must not wait for the
+ * parent. */
 TEST(child_that_lives_on_holds_up_nobody) {
   int *child = mmap(NULL, sizeof *child, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   broker b;

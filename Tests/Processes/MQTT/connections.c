@@ -210,7 +210,7 @@ TEST(flush_ends_when_what_it_waits_for_was_dropped) {
   CHECK_EQ(peer_stats(&p).dropped, 1);
 }
 
-/* Returns how often the transport's thread has waited. */
+/* Returns how many times the transport's thread has waited. */
 static long count_waits(void) {
   char path[64], line[256];
   long count = -1;
@@ -400,7 +400,7 @@ TEST_OF_BROKER(two_clients_with_one_identifier_do_not_fight, NULL) {
 /* ---- TLS ------------------------------------------------------------------------------------- */
 
 /* Starts a broker that uses TLS with the authority `ours` and the certificate for localhost.
- * `lines` is the rest of its configuration. */
+ * `lines` is the rest of the broker's configuration. */
 static void start_with_tls(broker *b, const char *lines) {
   char whole[512];
   broker_start(b, NULL);

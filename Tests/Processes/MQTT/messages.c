@@ -43,7 +43,7 @@ TEST(own_publications_do_not_come_back_by_mqtt_3_1_1) {
   peer_observe(&there, "n", recorder(other));
   CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
   record_wait(other, 1);
-  /* A later message proves that the first one has been processed. */
+  /* The arrival of a later message proves that the first message has been processed. */
   CHECK_OK(peer_publish(&there, "n", 2, "y", 1));
   record_wait(own, 1);
   CHECK(record_is(own, 2, "y", 1));

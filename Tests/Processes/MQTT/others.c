@@ -156,7 +156,7 @@ TEST_OF_BROKER(retained_value_is_given_to_the_first_observer_of_a_name, NULL) {
   }
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(second), 0);
-  /* After all observers have been removed, the next observer counts as the first one. */
+  /* After all observers have been removed, the next observer counts as the first observer. */
   CHECK_EQ(multicast_broadcaster_unregister_all(there.broadcaster, "state"), 2);
   peer_flush(&there);
   CHECK_OK(multicast_broadcaster_register(there.broadcaster, "state", observers[2], NULL, NULL));
@@ -564,7 +564,7 @@ THREAD(serve_bursts, void *context) {
 }
 
 /* Packets must share TCP segments, because sending one segment per packet would take most of the
- * time. */
+ * processor time. */
 TEST(packets_go_out_together) {
   server s;
   peer p;
@@ -739,7 +739,7 @@ THREAD(serve_no_question, server *s) {
   }
 }
 
-/* The question ends when the connection ends. libmosquitto still sends the message of the question
+/* The question ends when the connection ends. However, libmosquitto sends the question's message
  * again on the next connection, so the message is counted in `sending` until the broker accepts
  * it. */
 TEST(question_that_was_not_taken_ends_with_the_connection) {
@@ -759,7 +759,7 @@ TEST(question_that_was_not_taken_ends_with_the_connection) {
 }
 
 /* An earlier process with the same client identifier has answered questions about the name. This
- * process does not answer them, so it must unsubscribe from questions about the name. */
+ * process does not answer such questions, so it must unsubscribe from them. */
 TEST_OF_BROKER(question_of_an_earlier_session_is_taken_back, NULL) {
   SCOPED peer here;
   told t = {0};

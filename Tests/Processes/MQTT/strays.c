@@ -31,8 +31,8 @@ static void expect_all(const sequence *s, const peer *p, int count) {
   CHECK_EQ(peer_stats(p).ignored, 0);
 }
 
-/* The stored messages wait until the program attaches the transport, even if the program does this
- * more than a second later. */
+/* The stored messages wait until the program attaches the transport, even if this takes longer than
+ * a second. */
 TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
   static const int pauses_ms[] = {0, 20, 1500};
   SCOPED peer here;

@@ -33,7 +33,7 @@ TEST_OF_BROKER(late_observers_are_notified_of_nothing_before, NULL) {
   peer_flush(&here);
   peer_observe(&here, "n", recorder(own));
   peer_observe(&there, "n", recorder(other));
-  /* A later message proves that all earlier messages have been processed. */
+  /* The arrival of a later message proves that all earlier messages have been processed. */
   CHECK_OK(peer_publish(&here, "n", 2, "y", 1));
   record_wait(other, 1);
   CHECK(record_is(other, 2, "y", 1));

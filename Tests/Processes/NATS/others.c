@@ -89,7 +89,7 @@ TEST(client_has_the_name_of_the_options) {
   snprintf(configuration, sizeof configuration, "http: 127.0.0.1:%d", port);
   broker_start(&b, configuration);
   peer_connect_with(&p, b.port, &OPTIONS(.client_name = "the attic"));
-  /* Read the server's report of its connections with bash. */
+  /* Use bash to read the server's report of its connections. */
   snprintf(command, sizeof command,
            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/%d; "
            "printf \"GET /connz HTTP/1.0\\r\\n\\r\\n\" >&3; grep -q \"the attic\" <&3'", port);

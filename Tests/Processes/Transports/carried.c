@@ -305,7 +305,7 @@ typedef struct slow {
   int calls;
 } slow;
 
-/* During its first call, makes two more answers arrive before it returns. */
+/* The first call makes two more answers arrive before it returns. */
 static bool tell_slowly(void *context, multicast_status status, int32_t pid, const char *peer,
                         const void *payload, size_t size) {
   slow *s = context;

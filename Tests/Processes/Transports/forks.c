@@ -35,9 +35,9 @@ static void note_thread(void *context, transport_state state, int32_t code, cons
 static void be_a_child(void) {
   signal(SIGALRM, SIG_DFL);
   alarm(10); /* ends the child if it hangs */
-  /* If the library is linked into the test, the thread may have been inside the observer, and the
-   * result is MULTICAST_PENDING, which is no error. _Exit() is called instead of _exit(), because
-   * in coverage builds _exit() would write counts that may be inconsistent. */
+  /* If the library is linked into the test, the thread may have been inside the observer. The
+   * result is then MULTICAST_PENDING, which is not an error. _Exit() is called instead of _exit(),
+   * because in coverage builds _exit() would write counts that may be inconsistent. */
   _Exit(multicast_broadcaster_destroy(stepping.p.broadcaster) >= 0 ? 0 : 1);
 }
 

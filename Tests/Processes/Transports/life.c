@@ -80,7 +80,7 @@ TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
 
 /* ---- Inside calls ---------------------------------------------------------------------------- */
 
-/* An observer that calls a function with its own peer, on the transport's thread. */
+/* An observer that calls `act` on the transport's thread. `p` is the observer's own peer. */
 typedef struct actor {
   peer *p;
   void (*act)(struct actor *a);
@@ -353,7 +353,7 @@ TEST_OF_BROKER(observers_run_where_the_queue_is_run, NULL) {
   CHECK(record_is(r, 3, "hello", 5));
   CHECK(pthread_equal(r->thread, pthread_self()));
   CHECK_EQ(peer_stats(&there).delivered, 1);
-  /* Once the queue is destroyed, arriving messages are lost. */
+  /* Once the queue has been destroyed, arriving messages are lost. */
   CHECK_OK(multicast_queue_destroy(queue));
   CHECK_OK(peer_publish(&here, "n", 3, "hello", 5));
   EVENTUALLY(peer_stats(&there).lost == 1);
@@ -436,7 +436,7 @@ TEST(queue_that_drops_the_oldest_loses_and_counts) {
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* With ThreadSanitizer, all threads must be idle during a fork, because fork() does not take the
+/* With ThreadSanitizer, all threads must be idle during a fork, because fork() does not acquire the
  * locks of ThreadSanitizer's malloc. In other builds, the threads may be busy. */
 #ifdef __SANITIZE_THREAD__
 enum { THREADS_REST_AT_FORKS = 1 };
@@ -622,7 +622,7 @@ TEST(child_releases_while_the_parent_flushes) {
   CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
   CHECK_OK(peer_publish(&p, "n", 1, "x", 1));
   pthread_t thread = start_thread(flush_for_long, &p);
-  /* Try several times, because the thread may not be in the flush yet. */
+  /* Try several times, because the thread may not have called flush yet. */
   for (int round = 0; round < 5; ++round) {
     pause_ms(A_WHILE_MS);
     in_child(release_in_child, &p);
@@ -706,7 +706,7 @@ TEST(released_by_two_threads_ends_once) {
     join_thread(thread);
     EVENTUALLY(LOAD(p.releases) == 1);
   }
-  /* The next two transports must not share an entry of the table. */
+  /* The next two transports must not share an entry of the library's table. */
   p.releases = 0;
   CHECK_OK(transport_connect(&options, &p.transport));
   CHECK_OK(transport_connect(&others, &other.transport));

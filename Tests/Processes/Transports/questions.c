@@ -426,7 +426,7 @@ TEST(function_that_answers_may_fork) {
 
 enum { ASKERS = 100, LEFT = 20 /* are not answered */ };
 
-/* Stores all questions until the last one has arrived. */
+/* Stores all questions until the last question has arrived. */
 typedef struct pending {
   transport_question all[ASKERS];
   int count;

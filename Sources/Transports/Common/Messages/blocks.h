@@ -1,13 +1,15 @@
-/* A pool of memory blocks of equal size for small messages. Messages are allocated on one thread
- * and freed on another, which is slow with malloc() and free(), so the pool reuses the messages'
- * memory. Each block has been allocated with malloc(), and may be passed to free(). */
+/* A pool of memory blocks of equal size for small messages. malloc() and free() are slow if memory
+ * is allocated on one thread and freed on another, as it is for messages. The pool therefore reuses
+ * the messages' memory. Each block has been allocated with malloc(), and may be passed to
+ * free(). */
 
 #ifndef MULTICAST_TRANSPORTS_BLOCKS_H
 #define MULTICAST_TRANSPORTS_BLOCKS_H
 
 #include <stddef.h>
 
-/* If a client's pool grows beyond BLOCKS_KEPT blocks, the whole pool is soon freed. */
+/* If a client's pool contains more than BLOCKS_KEPT blocks after a poll, client_poll() frees the
+ * whole pool. */
 enum { BLOCK_SIZE = 256, BLOCKS_KEPT = 8192 };
 
 typedef struct block {

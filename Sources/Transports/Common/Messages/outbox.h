@@ -16,7 +16,7 @@ typedef struct span {
   size_t size;
 } span;
 
-/* The data of a publication for which no memory has been allocated yet. */
+/* The data from which publication_write() creates a publication. */
 typedef struct draft {
   size_t address_size, header_size;
   char address[ADDRESS_MAX_SIZE];

@@ -14,7 +14,7 @@ bool coding_is_plain(const coding *how, unsigned char byte) {
   return byte >= 0x20 && (how->special >> byte & 1) == 0;
 }
 
-/* Writes the prefix, a separator, the mark, the encoded name and a separator, without a NUL. */
+/* Writes the prefix, a separator, the mark, the encoded name and another separator. Adds no NUL. */
 static size_t write_name(const coding *how, char *address, const char *prefix, const char *name) {
   size_t size = name_size(name), at = 0, i;
   if (size == 0) return 0;

@@ -23,8 +23,9 @@ enum {
 typedef struct coding {
   char separator;
   char wildcard;       /* replaces the event to match all events */
-  uint64_t special;    /* CODING_BIT() of each printable character that is written as %XX; bytes
-                        * that are not printable ASCII are always written as %XX */
+  /* CODING_BIT() of each printable character that is written as %XX. All bytes that are not
+   * printable ASCII are also written as %XX. */
+  uint64_t special;
   bool may_lack_event; /* an address without an event stands for event 0 */
   const char *mark;    /* precedes the name: "", or two bytes with which no encoded name begins */
 } coding;
@@ -35,9 +36,9 @@ size_t name_size(const char *name);
 /* Returns whether a byte of a name is written unescaped. */
 bool coding_is_plain(const coding *how, unsigned char byte);
 
-/* Write the address of one event of a name, or the pattern that matches all its events, with a NUL.
- * `address` must have room for ADDRESS_MAX_SIZE bytes. Return the size of the address without the
- * NUL, or 0 if the name is not valid. */
+/* Write the address of one event of a name, or the pattern that matches all events of the name. Add
+ * a NUL. `address` must have room for ADDRESS_MAX_SIZE bytes. Return the size of the address
+ * without the NUL, or 0 if the name is not valid. */
 size_t coding_write(const coding *how, char *address, const char *prefix, const char *name,
                     uint32_t event);
 size_t coding_write_all(const coding *how, char *address, const char *prefix, const char *name);
@@ -51,7 +52,8 @@ size_t coding_read(const coding *how, const char *address, const char *prefix, c
  * valid. */
 bool coding_read_id(const char **text, uint64_t *id);
 
-/* Reads the event at the end of an address, a decimal number without leading zeros. */
+/* Reads the event at the end of an address, which must be a decimal number without leading
+ * zeros. */
 bool coding_read_event(const char *text, uint32_t *event);
 
 #endif

@@ -1,5 +1,5 @@
-/* Stores the names that have or once had observers, and the changes that the broker does not know
- * yet. */
+/* Stores the names that have or once had observers, and the changes that have not been reported to
+ * the broker yet. */
 
 #ifndef MULTICAST_TRANSPORTS_NAMES_H
 #define MULTICAST_TRANSPORTS_NAMES_H
@@ -45,8 +45,8 @@ void names_remove(names *all, known_name *name); /* the name must not be in the 
 known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
 /* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
- * first one if `last` is NULL. Returns NULL if there are no more prefixes. The text of a prefix
- * begins with an asterisk, so that it is not empty even for the empty prefix. */
+ * first one if `last` is NULL. Returns NULL if there are no more prefixes. The stored text of each
+ * prefix is an asterisk followed by the prefix, so that no text is empty. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

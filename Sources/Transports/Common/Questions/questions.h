@@ -45,9 +45,9 @@ typedef bool visitor(void *context, multicast_status status, int32_t pid, const 
                      const void *payload, size_t size);
 
 /* An inquiry is a question waiting for answers. Each engine has a larger struct that begins with an
- * `inquiry`. Inquiries are allocated on the heap instead of the asking thread's stack, because one
- * of the program's functions may end that thread. In that case the inquiry and its reference to the
- * client are never freed. */
+ * `inquiry`. Inquiries are allocated on the heap instead of the asking thread's stack, because the
+ * program's function `visit` may end the thread. If `visit` does so, the inquiry and its reference
+ * to the client are never freed. */
 typedef struct inquiry {
   struct inquiry *next;
   uint64_t number;

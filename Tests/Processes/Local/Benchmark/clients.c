@@ -133,7 +133,7 @@ static void create_zeromq(client *c) {
   publishing = open_zeromq(context, ZMQ_XPUB, is_first ? "there" : "back", c,
                            is_first ? 0 : c->number);
   subscribing = open_zeromq(context, ZMQ_SUB, c->name, c, 0);
-  /* Let `publishing` wait for room instead of dropping messages, and report each subscriber. */
+  /* Make `publishing` wait for room instead of dropping messages, and report each subscriber. */
   if (zmq_setsockopt(publishing, ZMQ_XPUB_NODROP, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(publishing, ZMQ_XPUB_VERBOSE, &yes, sizeof yes) != 0 ||
       zmq_setsockopt(subscribing, ZMQ_SUBSCRIBE, "", 0) != 0)

@@ -20,7 +20,7 @@ enum { SECONDS_MAX = 60, RING = 1 << 23 };
 
 /* ---- Subscribers ----------------------------------------------------------------------------- */
 
-/* The number of messages that have arrived at each process, in shared memory. */
+/* For each process, the number of messages that have arrived. The array is in shared memory. */
 typedef struct counter {
   _Alignas(64) int count;
 } counter;
@@ -96,8 +96,8 @@ static void start_subscribers(client *c, const entrant *e, pid_t *children) {
 
 /* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* Measures the time from the first message until all processes have received the last one, in
- * seconds. */
+/* Measures the time in seconds from the first message until all processes have received the last
+ * message. */
 static double measure_rate(client *c, int count, int window) {
   static char payload[LARGE_SIZE];
   const double begin = now();

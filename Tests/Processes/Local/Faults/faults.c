@@ -196,9 +196,9 @@ TEST_OF_BROKER(publication_for_a_peer_that_cannot_tell_its_names_arrives, NULL) 
   peer_release(&here);
 }
 
-/* A peer sends its hello in time, but the transport reads the hello after HELLO_MS, because the
- * transport's thread is in one of the program's functions. The peer must keep its place in the
- * group. */
+/* A peer sends its hello in time, but the transport does not read the hello until HELLO_MS have
+ * passed, because the transport's thread is running one of the program's functions. The peer must
+ * keep its place in the group. */
 TEST_OF_BROKER(peer_that_is_heard_late_keeps_its_place, NULL) {
   SCOPED peer here;
   stranger first, second;

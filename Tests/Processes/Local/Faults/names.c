@@ -1,12 +1,12 @@
-/* The library keeps names in memory as long as a peer needs them, and limits their number. */
+/* The library keeps a name in memory only while a peer needs it, and limits the number of names. */
 
 #include "../strangers.h"
 #include "requests.h"
 
 #include "../../Transports/Faults/faults.h"
 
-/* Expects that the library holds exactly `count` memory blocks. First waits until it holds at most
- * this number, because the transports' threads may free some blocks late. */
+/* Expects that the library holds exactly `count` memory blocks. First waits until the library holds
+ * at most this number, because the transports' threads may free some blocks late. */
 static void expect_blocks(int count) {
   EVENTUALLY(held_blocks() <= count);
   CHECK_EQ(held_blocks(), count);
@@ -147,7 +147,7 @@ TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
   const int before = held_blocks();
   stranger_connect(&s, b);
   stranger_greet(&s);
-  /* Names that are announced twice do not count twice. */
+  /* A name that is announced twice counts only once. */
   for (int i = 0; i < 3; ++i) {
     say_names(&s, MESSAGE_WANT, 0, NAMES_THERE);
     say_names(&s, MESSAGE_WANT, 1, NAMES_THERE);

@@ -30,7 +30,7 @@ enum {
 
 /* In these tests, a new peer must send its hello within HELLO_MS milliseconds. */
 #define HELLO_MS 1000
-/* In these tests, a peer may have observers or answer questions for at most NAMES_THERE names. */
+/* In these tests, a peer may observe or answer questions about at most NAMES_THERE names. */
 #define NAMES_THERE 600
 
 /* ---- For tests ------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static peer here, there;
 static gate entered = GATE_INIT, let_go = GATE_INIT;
 static int next, wrong;
 
-/* All bytes of a payload have the same value, which is larger than in the previous payload. */
+/* All bytes of a payload have the same value, which increases from payload to payload. */
 FUNCTION(check_whole, int *last) {
   const unsigned char *bytes = payload;
   for (size_t i = 1; i < size; ++i) ADD(wrong, bytes[i] != bytes[0]);
@@ -94,7 +94,7 @@ static void read_meanwhile(void) {
 
 /* The publisher stores which entries it will overwrite, and then overwrites them. While the reader
  * delivers the first entry, the publisher writes its tenth entry, which overwrites the header of
- * the second one. The reader must not read the second entry. */
+ * the second entry. The reader must not read the second entry. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;

@@ -57,8 +57,8 @@ void fail(const char *format, ...) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-/* Fails if a process has ended without being killed. In that case the process itself has already
- * printed the reason. */
+/* Fails if a process has ended without being killed. Such a process has already printed the reason
+ * itself. */
 static void look_for_failures(void) {
   for (int p = 0; p < PLACES; ++p) {
     const pid_t process = the_world->places[p].process;
@@ -131,8 +131,8 @@ static bool is_settled(void) {
 /* The place of the most recently killed process. */
 static int killed;
 
-/* Returns whether all processes that had met a killed process of this place have been told of its
- * end. */
+/* Returns whether the ends of all killed processes of the place `killed` have been reported to the
+ * processes that had met them. */
 static bool is_told(void) {
   for (int p = 0; p < PLACES; ++p) {
     if (is_alive(p) && LOAD(the_world->places[p].here[killed]) > 0) return false;
@@ -338,7 +338,7 @@ static void wait_for_end(pid_t process) {
   while (wait_for_stop(process, &thread, &status)) ptrace(PTRACE_CONT, thread, 0, 0);
 }
 
-/* Returns the signal that must be passed on to the stopped thread, or 0. */
+/* Returns the signal that must be delivered to the stopped thread, or 0. */
 static int signal_of(int status) {
   const int signal = WSTOPSIG(status);
   return status >> 16 != 0 || signal == SYSTEM_CALL || signal == SIGSTOP ? 0 : signal;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* If a ring is full, each publication of SIZE_MAX_SENT bytes drops an older one. */
+/* If a ring is full, each publication of SIZE_MAX_SENT bytes drops an older publication. */
 enum { SIZE_MAX_SENT = 4200, BURST_MAX = 64, SHORT_LIFE = 40, BEFORE_STOP = 100 };
 
 static int here; /* the index of this process's place */
@@ -80,8 +80,9 @@ typedef struct account {
 } account;
 static account accounts[PLACES][LIVES_KEPT];
 
-/* For each place: the publisher that existed when this process's flush returned, and the number of
- * publications that this publisher had begun. All publications that began later must arrive. */
+/* For each place, these arrays contain the publisher that existed when this process's flush
+ * returned, and the number of publications that this publisher had begun. All publications that
+ * began later must arrive. */
 static uint32_t life_then[PLACES];
 static uint64_t begun_then[PLACES];
 
@@ -138,9 +139,9 @@ static uint64_t overwritten(void) {
 
 /* Compares the number of missing notifications with the library's count of losses. The library
  * keeps a single count for all publishers that have occupied the place DROPS. These publishers may
- * overlap and end in any order, so the numbers are compared only after the last one has ended. If
- * a publisher began to publish before it knew this process, the number of its missing notifications
- * is unknown. */
+ * overlap and end in any order, so the numbers are compared only after the last of them has ended.
+ * If a publisher began to publish before it knew this process, the number of its missing
+ * notifications is unknown. */
 static void check_lost(const account *a, bool is_exact) {
   static uint64_t before, missing;
   static bool is_known = true;
@@ -168,9 +169,9 @@ static void begin_leaving(void) {
   pthread_mutex_unlock(&checking);
 }
 
-/* Called when a publisher has ended. If the publisher's `publish` had returned for a notification,
- * the notification must have arrived. The publisher's last notification may have arrived even if
- * its `publish` had not returned. */
+/* Called when a publisher has ended. Each notification must have arrived if the publisher's call to
+ * `publish` had returned. The publisher's last notification may have arrived even if that call had
+ * not returned. */
 static void check_all_arrived(int p, const account *a) {
   const life *l = life_of(p, a->life);
   const uint64_t begun = LOAD(l->begun), returned = LOAD(l->returned);

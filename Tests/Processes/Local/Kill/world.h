@@ -20,8 +20,8 @@ enum {
   DELAYS_MAX = 1 << 20
 };
 
-/* One process of a place. The process writes `begun` and `returned`, and the test writes
- * `killed_at`. */
+/* A process that has occupied a place. The process writes `begun` and `returned`, and the test
+ * writes `killed_at`. */
 typedef struct life {
   uint64_t begun, returned; /* numbers of publications */
   uint64_t killed_at;       /* in nanoseconds; 0 if it was not killed */

@@ -39,7 +39,8 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   natsMsg_Destroy(message);
 }
 
-/* Uses the same subjects as libmulticast-nats, so that the server does the same work for both. */
+/* Uses the same subjects as libmulticast-nats, so that the server does the same work for both
+ * clients. */
 static void publish_bare(client *c, const char *name, const void *payload) {
   const char *subject = name[0] == 't' ? "multicast.there.1" : "multicast.back.1";
   expect_ok(natsConnection_Publish(c->connection, subject, payload, c->size));
@@ -55,8 +56,8 @@ static void create_bare(client *c) {
   expect_ok(natsOptions_Create(&how));
   expect_ok(natsOptions_SetURL(how, address_of(c)));
   expect_ok(natsOptions_SetNoEcho(how, true));
-  /* By default, libnats delays a message for up to a millisecond and sends it together with others.
-   * If many messages are sent, the delay makes libnats three times as fast. */
+  /* By default, libnats delays a message for up to a millisecond and sends it together with other
+   * messages. If many messages are sent, the delay makes libnats three times as fast. */
   expect_ok(natsOptions_SetSendAsap(how, !c->publishes_many));
   expect_ok(natsConnection_Connect(&connection, how));
   natsOptions_Destroy(how);

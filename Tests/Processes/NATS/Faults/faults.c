@@ -91,8 +91,8 @@ TEST(transport_without_memory_for_subscriptions_tries_again) {
 TEST(transport_refused_the_end_of_subscriptions_tries_again) {
   CHECK_EQ(expect_to_go_on(COMPLETION, 0).connections_lost, 1);
 }
-/* If the library cannot remove libnats's limits, it must reconnect. Otherwise libnats would drop
- * messages beyond these limits, and the library could not count them. */
+/* If the library cannot remove libnats's limits, it must reconnect, because libnats would drop
+ * messages beyond these limits, and the library could not count the dropped messages. */
 TEST(transport_that_is_refused_limits_tries_again) {
   CHECK_EQ(expect_to_go_on(LIMITS, 0).connections_lost, 1);
 }
@@ -143,7 +143,7 @@ TEST_OF_BROKER(transport_that_cannot_count_what_is_pending_goes_on, NULL) {
   end_transport(&p, before);
 }
 
-/* Without memory for the prefix, the connection ends, and the next connection subscribes to it. */
+/* If there is no memory for the prefix, the transport reconnects and then subscribes again. */
 TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   peer p;
   requests_are_of_the_test();
@@ -158,8 +158,8 @@ TEST_OF_BROKER(transport_without_memory_for_a_prefix_connects_again, NULL) {
   end_transport(&p, before);
 }
 
-/* If a PING cannot be sent, the transport tries again later. Until then, the transport must not
- * conclude that the server does not answer. */
+/* If a PING cannot be sent, the transport tries again later. Until a PING has been sent, the
+ * transport must not conclude that the server does not answer. */
 TEST_OF_BROKER(transport_that_cannot_ask_a_silent_server_asks_again, NULL) {
   peer p;
   requests_are_of_the_test();

@@ -28,7 +28,7 @@ enum {
 /* Sets the status that refused requests return. The default is NATS_NO_MEMORY. */
 void refuse_with(natsStatus status);
 
-/* Makes the library's callback for arriving messages wait when libnats's thread calls it. */
+/* Makes libnats's thread wait when it calls the library's callback for arriving messages. */
 void hold_messages(void);
 bool is_message_held(void);
 void let_messages_go(void);

@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Measures how long a message to the other process and its answer take. */
+/* Measures how long it takes to send a message to the other process and receive the answer. */
 void measure_latency(client *c, int pings) {
   static double times[PINGS];
   char payload[SIZE] = "";

@@ -20,7 +20,7 @@ enum { SECONDS_MAX = 60 };
 /* ---- The two processes ----------------------------------------------------------------------- */
 
 /* The other process checks that each message arrives once and in order. After every `answer_every`
- * messages, it answers with the total number of messages that have arrived. */
+ * messages, the process answers with the total number of messages that have arrived. */
 static int received_there, answer_every;
 
 static void answer(client *c, const void *payload, size_t size) {
@@ -69,7 +69,8 @@ static void end_other(pid_t child) {
 
 /* ---- Measurements ---------------------------------------------------------------------------- */
 
-/* Measures the time from the first message until the other process has received the last one. */
+/* Measures the time from the first message until the other process has received the last
+ * message. */
 static void measure_rate(client *c, int count, int window) {
   char payload[SIZE] = "";
   const double begin = now();

@@ -33,7 +33,7 @@ struct client {
 };
 
 /* A library that the benchmark measures. `create` connects and subscribes, and returns when the
- * server has processed both. */
+ * server has processed both requests. */
 typedef struct contender {
   const char *label;
   void (*create)(client *c);
@@ -55,7 +55,7 @@ double now(void); /* in seconds */
 void be_answered(client *c, const void *payload, size_t size);
 int received_now(void); /* returns the last answer */
 
-/* Repeats `pings` times: sends a message to the name "there" and waits for the answer. Prints the
+/* Sends a message to the name "there" and waits for the answer, `pings` times in total. Prints the
  * round-trip times. */
 void measure_latency(client *c, int pings);
 

@@ -67,8 +67,8 @@ def middle(rounds, kind, library, figure):
 
 
 def ratio(rounds, kind, figure):
-    """Returns the median of the ratios of the rounds, because the machine is about equally busy for
-    both libraries within a round."""
+    """Returns the median of the rounds' ratios. The two libraries are compared within each round,
+    because the machine is then about equally busy for both."""
     pairs = zip(rounds[kind, OURS], rounds[kind, BARE])
     return statistics.median(ours[figure] / bare[figure] for ours, bare in pairs)
 
@@ -87,7 +87,7 @@ def table(rounds, names):
                                ("late", "there and back, 99 % within", "{:.0f} µs")):
         for kind in kinds(rounds):
             ours, bare = (middle(rounds, kind, library, figure) for library in (OURS, BARE))
-            # The first word is the name of an option: `qos` 0.
+            # In a kind like "qos 0", the first word is the name of an option.
             row = re.sub(r"^(\w+) (.*)", r"`\1` \2: ", kind) + what
             lines.append(f"| {row} | {form.format(ours)} | {form.format(bare)} |"
                          f" {ratio(rounds, kind, figure):.2f} |")

@@ -29,7 +29,7 @@ TEST(publication_without_memory_is_refused_and_counted) {
   end_transport(&p, before);
 }
 
-/* If a transport is released while publications are waiting, the publications are also freed. */
+/* If a transport is released while publications are waiting, the publications are freed, too. */
 TEST(release_keeps_nothing) {
   peer p;
   belongings before = look();

@@ -8,7 +8,7 @@
 
 /* ---- Defined in the folder Faults of each library -------------------------------------------- */
 
-/* Returns options in which all strings are set. The files that they name are in the broker's
+/* Returns options in which all strings are set. The files named in the options are in the broker's
  * folder, and nobody listens on the port in the address. */
 transport_options all_options(peer *p, const broker *b);
 

@@ -19,9 +19,9 @@ static struct {
 static _Thread_local bool is_of_the_test;
 
 /* Initializes the lock again in the child of a fork, because another thread of the parent may have
- * held it. A fork handler that takes the lock in the parent would not work, because the library
- * registers its own fork handlers at its first use. The locks would be taken in different orders,
- * which ThreadSanitizer would report as a potential deadlock. */
+ * held it. A fork handler that acquires the lock in the parent would not work, because the library
+ * registers its own fork handlers at its first use. The locks would be acquired in different
+ * orders, which ThreadSanitizer would report as a potential deadlock. */
 static void renew_lock(void) { pthread_mutex_init(&plan.lock, NULL); }
 __attribute__((constructor)) static void renew_lock_in_children(void) {
   pthread_atfork(NULL, NULL, renew_lock);

@@ -37,12 +37,12 @@ typedef struct responder {
 void respond(void *context, const transport_question *question, uint32_t event,
              const void *payload, size_t size);
 void note_release_of_responder(void *context);
-/* Stores the question in the memory at `context`, which must have been zeroed, and does not
+/* Stores the question in the memory at `context`, which must be zero before the call, and does not
  * answer. */
 void keep_question(void *context, const transport_question *question, uint32_t event,
                    const void *payload, size_t size);
 
-/* Makes a peer answer questions about a name, and waits until the other peers know that it does. */
+/* Makes a peer answer questions about a name, and waits until the other peers know this. */
 void peer_answer(peer *p, const char *name, responder *r);
 
 /* Waits until the peer knows `others` other peers, and these peers know its names. */

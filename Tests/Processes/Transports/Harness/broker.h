@@ -48,12 +48,12 @@ void broker_delete(broker *b); /* ends it, and removes the folder */
 
 /* ---- The folder ------------------------------------------------------------------------------ */
 
-/* Returns the path of a file in the broker's folder. The string stays valid until the fourth call
- * after this one. The name of the configuration file is `conf`. */
+/* Returns the path of a file in the broker's folder. The string stays valid until broker_path() has
+ * been called four more times. The name of the configuration file is `conf`. */
 char *broker_path(const broker *b, const char *file);
 
-/* Runs a shell command in the broker's folder and expects it to succeed. The command can use $PORT
- * and $FOLDER. */
+/* Runs a shell command in the broker's folder, and expects the command to succeed. The command can
+ * use $PORT and $FOLDER. */
 void broker_run(const broker *b, const char *command);
 
 /* Creates the authorities `ours` and `theirs`, and certificates for `localhost` and `client`, as

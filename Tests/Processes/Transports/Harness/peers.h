@@ -35,7 +35,7 @@ typedef struct peer {
 void peer_end(peer *p);
 
 #ifdef TRANSPORT_HAS_PEERS
-/* Records the change and returns true if the change concerns another peer. */
+/* If the change concerns another peer, records the change and returns true. */
 bool note_peer(peer *p, transport_state state, int32_t pid, const char *name);
 #endif
 
@@ -49,10 +49,10 @@ transport_options peer_options(peer *p, int port);
  * peer_reliable_options(). */
 void peer_set_address(peer *p, int port, transport_options *options);
 
-/* Like peer_options, but no message is lost while the connections last. */
+/* Like peer_options(), but for a peer that loses no message while its connections last. */
 transport_options peer_reliable_options(peer *p, int port);
 
-/* Like peer_options, without an address. */
+/* Like peer_options(), but without an address. */
 transport_options peer_create(peer *p);
 
 /* Connects, and waits until the broker has accepted the connection. */
