@@ -46,6 +46,8 @@ MEASURES = [
     Measure("invoke", "Invoke all delegates", "delegates", "invoke", each=True),
     Measure("invoke delegates of a library", "Invoke delegates whose code is in another library",
             "delegates", "library", each=True),
+    Measure("invoke different functions", "Invoke delegates that are different functions",
+            "delegates"),
 
     Measure("ask whether anybody listens", "Ask whether there is a delegate", "delegates"),
 

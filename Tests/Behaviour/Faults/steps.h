@@ -9,8 +9,9 @@ typedef enum due { NOT_YET, NOW, NO_MORE } due;
 /* Runs `body` on a new thread. After `body` has called begin_steps(), a signal handler on that
  * thread calls `when` before each of the library's instructions. If `when` returns NOW, the new
  * thread waits until `answer` has run on the calling thread. It waits for at most 100 ms, because
- * it may be holding a lock of the library that `answer` needs. After the wait it continues, and
- * `when` is not called again until `answer` has returned.
+ * it may be holding a lock of the library that `answer` needs, unless `answer` calls
+ * need_no_lock(). After the wait it continues, and `when` is not called again until `answer` has
+ * returned.
  *
  * Returns how many times `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));
@@ -18,6 +19,10 @@ int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void))
  * counted from 0. Returns 0 if `body` executes fewer instructions of the library. */
 int answer_at_step(int number, void (*body)(void), void (*answer)(void));
 void begin_steps(void);
+
+/* Called by `answer` when its remaining work takes no lock of the library. On a busy machine this
+ * work may take longer than 100 ms. */
+void need_no_lock(void);
 
 /* Must be called in a child that `answer` has forked, since the stepped thread does not exist
  * there. */

@@ -1,5 +1,8 @@
-// How long does an invocation take with 0 to 65,536 delegates? How long does it take to check
-// whether there are any listeners, with contenders that support this?
+// How long does an invocation take with 0 to 65,536 delegates that are all the same function, and
+// with 16 delegates that are different functions? How long does it take to check whether there are
+// any listeners, with contenders that support this?
+
+#include <utility>
 
 #include "contenders.hpp"
 #include "question.hpp"
@@ -11,6 +14,30 @@ static void invoke(benchmark::State &state, size_t count, multicast_function fun
   for (auto _ : state) {
     benchmark::DoNotOptimize(event);
     full.contender.invoke(uint32_t(event), nullptr, 0);
+    benchmark::ClobberMemory();
+  }
+}
+
+/// Functions that do the same work. The number keeps the compiler from merging them.
+template <size_t Number>
+static void work_numbered(void *context, uint32_t event, const void *payload, size_t size) {
+  __asm__ volatile("# %0" : : "i"(Number));
+  work(context, event, payload, size);
+}
+
+template <size_t... Numbers> static auto all_functions(std::index_sequence<Numbers...>) {
+  return std::vector<multicast_function>{work_numbered<Numbers>...};
+}
+
+template <class Contender> static void invoke_functions(benchmark::State &state) {
+  const auto functions = all_functions(std::make_index_sequence<16>());
+  std::vector<uint64_t> counters(functions.size());
+  Contender contender;
+  for (size_t i = 0; i < functions.size(); ++i) contender.add(functions[i], &counters[i]);
+  uint64_t event = 1;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(event);
+    contender.invoke(uint32_t(event), nullptr, 0);
     benchmark::ClobberMemory();
   }
 }
@@ -51,6 +78,13 @@ int main(int argc, char **argv) {
     bare_loops::for_each(in_library);
     libmulticasts::for_each(in_library);
   }
+  auto different_functions = [](auto each) {
+    using contender = typename decltype(each)::contender;
+    add_benchmark("invoke different functions", contender::name(), 16,
+                  invoke_functions<contender>);
+  };
+  bare_loops::for_each(different_functions);
+  libmulticasts::for_each(different_functions);
   auto ask_each = [](auto each) {
     using contender = typename decltype(each)::contender;
     if constexpr (has_is_wanted<contender>::value)
