@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * 03_remove: removes delegates while another thread invokes, and immediately frees their contexts.
+ * 03_remove: removes delegates while another thread invokes the multicast, and immediately frees
+ * the delegates' contexts.
  *
  * One thread invokes a multicast without pause. At the same time, the main thread repeatedly adds a
  * delegate with a context from malloc(), removes it, and frees the context in the next statement.
@@ -137,8 +138,8 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* Whether an invocation calls the delegate before the removal depends on chance. Now and then,
-   * wait for a call first, so that some delegates are certain to be called. */
+  /* The removal may come before any invocation has called the delegate. Now and then, wait for a
+   * call first, so that some delegates are certain to be called. */
   if (await) await_first_call();
   must("remove", multicast_remove_every(target, delegate));
 

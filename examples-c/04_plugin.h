@@ -2,8 +2,9 @@
  *
  * 04_plugin.h: the interface between the host, 04_plugin, and its plugins.
  *
- * Both link the shared library, so they use the same copy of it, and a handle that the host has
- * created is valid in the plugin. With the static library, each would have its own copy.
+ * The host and the plugins link the shared library, so they use the same copy of it, and a handle
+ * that the host has created is valid in a plugin. With the static library, each of them would have
+ * its own copy.
  */
 
 #ifndef PLUGIN_04_H

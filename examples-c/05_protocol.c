@@ -3,16 +3,16 @@
  * 05_protocol: a protocol whose methods are typed and optional, and return values.
  *
  * A document has listeners. Their protocol is a struct of function pointers, one per method, whose
- * types state the method's parameters and result. A listener leaves a method NULL if it has no use
- * for it. The document calls the methods in these ways:
+ * types state the method's parameters and result. A listener that does not need a method leaves it
+ * NULL. The document calls the methods in these ways:
  *
- *     did_open, did_save  have no result. multicast_invoke() calls the same function for all
- *                         listeners, which calls the method. The field `events` in the options
- *                         ensures that a listener without the method is not called.
+ *     did_open, did_save  have no result. multicast_invoke() calls listener_notify() for each
+ *                         listener, and this function calls the method. The field `events` in the
+ *                         options ensures that a listener without the method is not called.
  *     title               multicast_visit() passes each listener to a visitor, which collects the
  *                         results.
  *     follow, will_close  use multicast_visit(), too. The visitor stops at the first listener that
- *                         follows the link, or that refuses to have the document closed.
+ *                         follows the link, or that refuses to let the document close.
  *     will_rename,        use multicast_visit_undo(). All listeners prepare for the new name. If
  *     not_renamed         one refuses, listeners that have prepared are notified in reverse order.
  *

@@ -11,7 +11,7 @@
  * reference count:
  *
  *     the worker    has one reference, and drops it when it no longer needs the answer
- *     the library   receives one from `copy`, and drops it by `release` after the last queued call
+ *     the library   receives one from `copy`, and drops it in `release` after the last queued call
  *
  * Dropping the last reference frees the request. The `copy` function does not copy the request, but
  * returns it. The worker reads the answer only if all calls have been made, because no store writes

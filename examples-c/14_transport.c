@@ -64,7 +64,8 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
   char message[MOST_MESSAGE];
   ssize_t received;
   int broken = 0;
-  /* With MSG_TRUNC, the result is the full size of a message, even if the message was too large. */
+  /* With MSG_TRUNC, recv() returns the full size of a message, even if the buffer is too small for
+   * it. */
   while ((received = recv(socket, message, sizeof message, MSG_TRUNC)) > 0) {
     const char *end = NULL;
     uint32_t event;

@@ -56,7 +56,7 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   w.thread = start_thread(wait_there, &w);
   gate_wait(&w.begins);
   disturb(&w);
-  /* without `end`, the wait times out, perhaps before this check if the machine is busy */
+  /* a wait without an `end` function times out, on a busy machine perhaps before this point */
   if (kind->end != NULL) {
     CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
     kind->end(&w.s);

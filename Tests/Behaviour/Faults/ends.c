@@ -9,7 +9,7 @@
 
 enum { EXPECTED_STATUS = 42 };
 
-/* Counts the handlers and destructors that have returned. The child shares this memory. */
+/* The number of handlers and destructors that have returned, in memory shared with the child. */
 static int *handlers_run;
 
 static bool is_ending; /* true in the child */

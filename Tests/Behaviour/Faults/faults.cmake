@@ -22,8 +22,8 @@ target_compile_definitions(fault_tests PRIVATE
   LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
   LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
 
-# A library for LD_PRELOAD. The compiler must not replace a loop with a call to the very function
-# that the loop implements.
+# Builds a library for LD_PRELOAD. It implements functions of libc with loops, which the compiler
+# must not replace with calls to the same functions.
 add_library(least_malloc MODULE ${faults_dir}/least_malloc.c)
 target_compile_definitions(least_malloc PRIVATE _GNU_SOURCE)
 target_compile_options(least_malloc PRIVATE -fno-builtin)

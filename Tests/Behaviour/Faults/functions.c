@@ -231,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* Two delegates have contexts, one dead and one alive. */
+/* Adds two delegates with weak contexts. One context is alive, the other is dead. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -415,7 +415,7 @@ static void see_listener_warning(void *context, multicast target, uint64_t count
   CHECK_EQ((label != NULL) + (function != NULL), most != 0);
 }
 
-/* Sets a watch and makes a visit. */
+/* Sets a watch, visits the delegates of the world's multicast, and removes the watch. */
 static int64_t set_watch(world *w, multicast target) {
   static int calls; /* static, because the watch remains set in the child of a fork */
   int before = LOAD(calls);
@@ -428,7 +428,8 @@ static int64_t set_watch(world *w, multicast target) {
   CHECK_OK(multicast_set_watch(target, NULL));
   if (result < 0) return result;
   CHECK_EQ(result, 4);
-  /* A watch of all multicasts also watches other threads, and other threads may remove it. */
+  /* A watch of all multicasts also counts calls on other threads, and another thread may remove it
+   * too early. */
   if (target.id != 0) CHECK(LOAD(calls) - before >= 4);
   return 0;
 }
@@ -544,7 +545,7 @@ CALL(multicast_token_current, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* The call is queued, or refused and counted. */
+/* The queue either stores the call, or refuses it and counts the refusal. */
 CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   int releases = LOAD(w->releases), after = spare_memory();
   multicast m = multicast_create();
@@ -877,8 +878,8 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   return result;
 }
 
-/* The transport subscribes to the name, because the name has an observer, and publishes its
- * notifications. */
+/* Because the name has an observer, the transport subscribes to the name. It also publishes the
+ * name's notifications. */
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);

@@ -20,8 +20,8 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* Returns whether all workers of stopped queues have ended. Until a worker ends, it keeps its
- * thread record. */
+/* Returns whether all workers of stopped queues have ended. A worker occupies a thread record until
+ * it ends. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;

@@ -278,7 +278,8 @@ static const struct {
 };
 enum { REMOVAL_COUNT = sizeof removals / sizeof *removals };
 
-/* A multicast with a single invoker needs no heavy fence. */
+/* While only one thread has invoked a multicast, removals by that thread need no membarrier
+ * call. */
 static void use_with_single_invoker(void) {
   int calls = 0, releases = 0;
   multicast m = multicast_create();

@@ -1,5 +1,5 @@
-/* Replacements for libc functions. The library calls them instead of libc's own, and they can fail,
- * delay their callers, or return wrong times. */
+/* Replacements for libc functions. The library calls the replacements, which can fail, delay their
+ * callers, or return wrong times. */
 
 #ifndef SYSTEM_H
 #define SYSTEM_H

@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* Makes the call to the delegate that the delegate itself has queued. */
+/* Runs the queue, in which the delegate has queued another call to itself. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {

@@ -3,8 +3,8 @@
 
 #include "allocators.h"
 
-/* The next allocation runs this function on another thread, because an allocator must not call the
- * library itself. */
+/* The allocator must not call the library itself, so the next allocation runs this function on
+ * another thread. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 

@@ -1,5 +1,5 @@
-/* Tests the functions that end or remove something within a time limit. A limit of 0 means not to
- * wait, and MULTICAST_FOREVER means to wait without a limit. */
+/* Tests the functions that end or remove something within a time limit. With a limit of 0, they do
+ * not wait, and with MULTICAST_FOREVER, they wait without a limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -44,8 +44,8 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* A way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of ending the same registration a second time without waiting, first while its call
-   * is still running, and later when the call has returned. */
+  /* The results of two more attempts to end the registration without waiting: `again` while its
+   * call is still running, and `afterwards` when the call has returned. */
   multicast_status again, afterwards;
 } way;
 

@@ -27,7 +27,8 @@ const void *copy_cargo(const void *payload, size_t size);
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Return an invocation that hands over the cargo, or one that copies it. */
+/* handing_over() returns an invocation that hands over the cargo; copying() returns an invocation
+ * that copies it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);
@@ -48,7 +49,7 @@ multicast_delegate seeing(seen *s);
 
 multicast_invocation waiting(void);
 
-/* A thread that invokes with MULTICAST_WAIT. */
+/* A thread that invokes a multicast with MULTICAST_WAIT. */
 typedef struct waiter {
   multicast target;
   multicast_invocation how;

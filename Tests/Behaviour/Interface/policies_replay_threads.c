@@ -1,4 +1,5 @@
-/* Multicasts replay past invocations while other threads invoke, add, remove and end. */
+/* Multicasts replay past invocations while other threads invoke them, add and remove delegates, and
+ * end. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -40,8 +41,8 @@ THREAD(add_stopper, void *unused) {
   added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
-/* Invokes with 1 and 2, and then adds a delegate on another thread. The replay on that thread
- * blocks inside the call with 1. */
+/* Invokes the multicast with the numbers 1 and 2, and then adds a delegate on another thread. The
+ * replay on that thread blocks inside the call with the number 1. */
 static pthread_t begin_replay(uint32_t replay) {
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -178,8 +179,8 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
 /* Two threads must not wait for each other. One thread is in a call to the delegate of `other`, and
- * invokes `target` until it has to wait for the replay. This thread performs the replay, in which a
- * delegate removes the delegate of `other` and would have to wait for that call. */
+ * invokes `target` until it has to wait for the replay. The other thread performs the replay, in
+ * which a delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;
 static gate is_inside = GATE_INIT, may_invoke = GATE_INIT;

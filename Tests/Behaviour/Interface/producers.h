@@ -1,4 +1,4 @@
-/* Threads that queue calls or wait in a queue, and delegates that check the messages they
+/* Threads that queue calls or wait for a queue, and delegates that check the messages they
  * receive. */
 
 #ifndef PRODUCERS_H

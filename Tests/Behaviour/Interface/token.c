@@ -215,7 +215,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   multicast_token *token = guarded_page;
   guarded_target = multicast_create();
-  /* Prepare a list with room for another delegate, and invoke on this thread. */
+  /* Prepare a list with room for another delegate, and invoke the multicast on this thread. */
   multicast_token first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

@@ -23,8 +23,8 @@ static multicast_status send_message(void *context, const char *name, uint32_t e
                                                                         : MULTICAST_ERROR_SYSTEM;
 }
 
-/* A thread that delivers until the other side closes its socket. The data that it receives may be
- * malformed. */
+/* A thread that receives and delivers messages until the other side closes its socket. The messages
+ * may be malformed. */
 typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
