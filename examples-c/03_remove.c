@@ -45,8 +45,8 @@ enum { DEFAULT_COUNT = 100000, MOST_COUNT = 1000000000, AWAIT_EVERY = 1000, AWAI
 #define MARK_FREED UINT64_C(0x6672656564213F00)
 
 struct context {
-  /* MARK_ALIVE ^ serial while the context may be used. It is volatile because compilers omit a
-   * store to memory that is freed next. */
+  /* MARK_ALIVE ^ serial while the context may be used. The field is volatile, because compilers
+   * would otherwise omit a store to memory that is freed immediately afterwards. */
   volatile uint64_t mark;
   volatile uint64_t serial;
   /* Whether the main thread is waiting for the first call. */

@@ -24,9 +24,10 @@ struct plugin_host {
   void (*counted)(uint64_t keys);
 };
 
-/* A plugin exports this as the constant `plugin_interface`. It is an object because dlsym() returns
- * an object pointer, which C does not allow to be converted to a function pointer. There is no
- * `stop` function, because ending the lifetime removes all of the plugin's delegates. */
+/* A plugin exports this as the constant `plugin_interface`. The plugin does not export a function,
+ * because dlsym() returns an object pointer, and C does not allow converting an object pointer to a
+ * function pointer. There is no `stop` function, because ending the lifetime removes all of the
+ * plugin's delegates. */
 struct plugin {
   multicast_status (*start)(const struct plugin_host *host);
 };

@@ -38,7 +38,7 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The protocols: the only thing that both sides know ------------------------------------- */
 
-/* There is a new title. The payload is the title. */
+/* The name under which new titles are sent. The payload is the title. */
 #define UPDATE_TITLE "UpdateTitle"
 
 /* Commands to the program. */

@@ -68,7 +68,7 @@ enum {
 
 struct reader {
   multicast_broadcaster broadcaster;
-  /* The line so far. If it has more than MOST_LINE bytes, it will be truncated. */
+  /* The part of the line that has been read. A line of more than MOST_LINE bytes is truncated. */
   char line[MOST_LINE + 1];
   size_t length;
   char chunk[CHUNK];

@@ -115,7 +115,7 @@ static void run_door(int *socket) {
   must("create", broadcaster.id != 0);
   must("attach", multicast_broadcaster_attach(broadcaster, &transport) == MULTICAST_OK);
 
-  /* This process has no observers. */
+  /* The counts are 0, because this process has no observers. */
   must("notify", multicast_broadcaster_notify(broadcaster, "door", 1, "Ada has come", 12) == 0);
   must("notify", multicast_broadcaster_notify(broadcaster, "door", 2, "Ada has gone", 12) == 0);
   must("send", send(*socket, "\1\0\0\0door", 8, 0) == 8); /* The name has no end. */

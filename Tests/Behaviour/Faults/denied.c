@@ -74,8 +74,8 @@ TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_witho
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* libc may still be able to start threads with another system call, which is not denied. If it can,
- * the library must also be able to start threads. */
+/* More than one system call can start a thread, and libc may use one that is not denied. If libc
+ * can still start threads, the library must be able to start them, too. */
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;

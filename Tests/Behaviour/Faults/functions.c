@@ -915,8 +915,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* The list does not record the kind of each handle, so try every kind. Each handle is valid as only
- * one kind. */
+/* The list does not record the kind of each handle, so try every kind. A handle is valid in the
+ * functions of only one kind of object. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

@@ -8,8 +8,8 @@
 /* the maximum number of handles of one kind */
 enum { MOST = 1 << 26 , MOST_CALLS = 1 << 24, MOST_NAMES = 14680064 };
 
-/* Returns whether the given number of gigabytes of memory is available. If it is, extends the time
- * limit of the test. */
+/* Returns whether the given number of gigabytes of memory is available. If that much memory is
+ * available, extends the time limit of the test. */
 static bool there_are(int gigabytes) {
   long kilobytes = 0;
   char line[128];

@@ -1,7 +1,7 @@
 /* During an invocation, another thread removes the delegates, makes the library replace the list,
  * and overwrites all memory that the library has freed. The tests do this at many different
  * instructions of the invocation. After an invocation has announced which list it is reading, it
- * must read the list pointer again. If it did not, these tests would crash. */
+ * must read the list pointer again. Without the second read, these tests would crash. */
 
 #include "steps.h"
 

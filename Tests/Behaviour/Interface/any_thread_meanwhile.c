@@ -1,5 +1,5 @@
 /* While a thread is inside the allocator, another thread destroys or changes objects that the first
- * thread is using. Even so, adds and queued calls work correctly. */
+ * thread is using. The first thread's add or queued call must still work correctly. */
 
 #include "allocators.h"
 

@@ -54,7 +54,8 @@ static const way ways[] = {
     {end_token, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_multicast, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_lifetime, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
-    /* These handles are no longer valid, even while the call is still running. */
+    /* A broadcaster's or a queue's handle is no longer valid, even while the call is still
+     * running. */
     {end_broadcaster, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
     {end_queue, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
 };

@@ -218,7 +218,8 @@ TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   CHECK_EQ(replayed, 201);
 }
 
-/* Like remove_in_replay(), but the removal begins to wait before the other thread invokes. */
+/* Like remove_in_replay(), but the removal begins to wait before the other thread invokes
+ * `target`. */
 static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);

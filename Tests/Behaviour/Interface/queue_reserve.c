@@ -54,8 +54,8 @@ static multicast_queue reserving(size_t size) {
   return multicast_queue_create(&QUEUE_OPTIONS(.capacity = CALLS, .payload_size = size));
 }
 
-/* A queue, and a multicast with a delegate in it. Both have been used, so that all one-time
- * allocations have been made. */
+/* A queue, and a multicast with a delegate in it. The queue and the multicast have been used, so
+ * that all one-time allocations have been made. */
 typedef struct setting {
   multicast m;
   multicast_queue q;

@@ -1,5 +1,5 @@
 /* A queue that blocks when it is full records which thread is expected to make room. In these
- * tests, another thread takes over that role. */
+ * tests, a different thread becomes responsible for making room. */
 
 #include "queues.h"
 

@@ -58,8 +58,8 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   check_that_all_works();
 }
 
-/* A program must not close the queue's descriptor. If it does so anyway, the library still leaves
- * errno unchanged. */
+/* A program must not close the queue's descriptor. If a program makes this mistake, the library
+ * still leaves errno unchanged. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);

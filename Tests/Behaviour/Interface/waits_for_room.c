@@ -1,5 +1,5 @@
 /* A removal waits for a call, and the call waits for room in a full queue that the removing thread
- * would have to run. One of the two, either the removal or the call, must give up waiting. */
+ * would have to run. Either the removal or the call must give up waiting. */
 
 #include "threads.h"
 
