@@ -10,7 +10,7 @@
  *
  * Every context contains a mark, which is overwritten before the context is freed. If a delegate is
  * called with a freed context, or its context is freed during the call, the delegate detects that
- * the mark is gone. The program then prints an error and exits with 1.
+ * the mark is gone. The program then prints an error and exits with status 1.
  *
  * Usage: 03_remove [COUNT]
  *
@@ -147,7 +147,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
   free(context);
 }
 
-/* Returns the time in seconds, on a clock that is never set. */
+/* Returns the time of the monotonic clock in seconds. */
 static double now(void) {
   struct timespec time;
   if (clock_gettime(CLOCK_MONOTONIC, &time) != 0) fail("clock_gettime", strerror(errno));

@@ -14,13 +14,14 @@
 
 /* The services that the host offers to a plugin while the plugin is loaded. */
 struct plugin_host {
-  /* Invoked when a key has been pressed. The payload is its character. */
+  /* Invoked when a key has been pressed. The payload is the key's character. */
   multicast keys;
   /* The lifetime of all the plugin's delegates. The host ends it before it unloads the plugin. */
   multicast_lifetime lifetime;
   /* The plugin calls this when a hundred keys have reached it. */
   void (*hundred)(void);
-  /* The plugin calls this when it ends, with the number of keys that have reached it. */
+  /* The plugin calls this when its delegate is released, with the number of keys that have reached
+   * the plugin. */
   void (*counted)(uint64_t keys);
 };
 

@@ -77,7 +77,7 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
       continue;
     }
     memcpy(&event, message, HEAD);
-    /* If the name is empty or too long, the result is an error. */
+    /* If the name is empty or too long, multicast_broadcaster_deliver() returns an error. */
     const char *payload = end + 1;
     if (multicast_broadcaster_deliver(broadcaster, message + HEAD, event, payload,
                                       (size_t)(message + received - payload)) < 0) {

@@ -38,7 +38,7 @@ static void use_it(void) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Makes lists, indices, slabs, names and rings grow, and frees memory while other threads run. */
+/* Adds enough delegates and names for lists, slabs and tables of names to grow, and frees them. */
 static void grow(void) {
   enum { MANY = 20000 };
   static multicast_token tokens[MANY];

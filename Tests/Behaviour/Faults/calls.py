@@ -24,7 +24,7 @@ BY_TYPE = {
     "multicast_visitor": "count_visit", "multicast_enumerator": "count_registration",
     "multicast_writer": "count_line",
 }
-# The arguments for a removal, which refer to the objects added by `removal_begin`.
+# The arguments for a removal. They refer to the delegate that removal_begin() has added.
 REMOVED = {"multicast_delegate": "other_delegate_of(w)", "multicast_token": "r.token",
            "index": "(size_t)r.count"}
 

@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A rule that denies a system call if its number matches, and if one argument, after a bitwise AND
+/* A rule that denies the system call `number` if the argument with the index `argument`, masked
  * with `mask`, equals `value`. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
@@ -133,7 +133,8 @@ static void wait_for_a_call(void) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Threads that poll instead of sleeping are slow on a busy machine. */
+/* The number of calls is small, because threads that poll instead of sleeping are slow on a busy
+ * machine. */
 enum { CALLS = 400 };
 
 static void *invoke_many_times(void *m) {

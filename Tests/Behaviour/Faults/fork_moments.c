@@ -14,7 +14,7 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* not protected by a lock, because no thread would release the lock in a child */
+/* these variables have no lock, because no thread of a child would release the lock */
 static block *dead[MOST];
 static int dead_count;
 

@@ -247,7 +247,7 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* Removes and forks on the same thread, which forks once inside each release. */
+/* Removes the delegates and forks on the same thread, once inside each release. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;

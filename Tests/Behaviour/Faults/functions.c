@@ -265,7 +265,7 @@ CALL(multicast_list, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
+/* The invocation calls three delegates. The fourth call is queued, or refused and counted. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -331,7 +331,7 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
   return how;
 }
 
-/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
+/* The invocation calls three delegates. The fourth call is queued, or refused and counted. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = LOAD(w->calls), payloads = w->payloads;
@@ -676,7 +676,8 @@ multicast_broadcaster broadcaster_to_end(world *w) {
   return b;
 }
 
-/* A thread without a record allocates one. If that fails, the function works without one. */
+/* A thread without a record allocates one. If the allocation fails, the function works without a
+ * record. */
 CALL(multicast_broadcaster_destroy_within, "at first", MAY_COPE, 2) {
   int after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -723,7 +724,7 @@ static void expect_known_name(void *context, uint32_t event, const void *payload
   ADD(*(int *)context, 1);
 }
 
-/* The queued call allocates memory for the name. */
+/* Queueing a call allocates memory for the name. */
 CALL(multicast_current_name, "", MAY_COPE, 4) {
   int count = 0, after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);

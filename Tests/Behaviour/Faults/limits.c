@@ -58,8 +58,8 @@ static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 /* The actual maximum is about 1 % lower than MOST, because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* Expects that after multicast_trim(), no more than 2 % of the slots' memory, plus 4 MB, is still
- * in use. The test itself uses `of_test` bytes for its handles, which do not count. */
+/* Calls multicast_trim(), and expects that no more than 2 % of the slots' memory, plus 4 MB, is
+ * still in use. The test itself uses `of_test` bytes for its handles, which do not count. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;

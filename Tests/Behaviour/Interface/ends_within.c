@@ -44,8 +44,8 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* A way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of two more attempts to end the registration without waiting: `again` while its
-   * call is still running, and `afterwards` when the call has returned. */
+  /* The results of two more attempts to end the registration without waiting. The first attempt is
+   * made while its call is still running, and the second after the call has returned. */
   multicast_status again, afterwards;
 } way;
 

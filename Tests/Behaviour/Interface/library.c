@@ -65,8 +65,8 @@ TEST(status_texts_are_those_of_all_64_bits) {
   CHECK_TEXT(multicast_status_message((INT64_C(1) << 32) + 1), "not a status of this library");
 }
 
-/* Expects the initializer macro and the inline function to produce a struct with the right size and
- * with zeros in all other fields, as a caller without them would have to. */
+/* Expects the initializer macro and the inline function to produce equal structs, in which
+ * `struct_size` is the size and all other fields are zero. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \

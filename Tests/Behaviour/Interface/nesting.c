@@ -118,7 +118,8 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The lookup needs a frame in addition to the frames of all 256 calls. */
+/* A thread record contains a frame for each nested call. The lookup needs one more frame than the
+ * 256 calls. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   invoker i;

@@ -17,13 +17,13 @@ typedef struct cargo {
 } cargo;
 void release_cargo(const void *payload, size_t size);
 
-/* The copies that copy_cargo() has made. A test can make at most MOST_COPIES. */
+/* The copies that copy_cargo() has made. A test can make at most MOST_COPIES copies. */
 enum { MOST_COPIES = 64 };
 extern cargo copies[MOST_COPIES];
 extern int copy_count;
 const void *copy_cargo(const void *payload, size_t size);
 
-/* How many times refuse_to_copy(), which reports that no memory is left, has been called. */
+/* The number of calls to refuse_to_copy(), which reports that no memory is left. */
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 

@@ -411,8 +411,8 @@ static void storm(uint32_t count) {
   CHECK_OK(multicast_destroy(target));
 }
 
-/* How many times each thread invokes: the value of the environment variable MULTICAST_EVENTS, or a
- * default. */
+/* The number of invocations by each thread: the value of the environment variable MULTICAST_EVENTS,
+ * or a default. */
 static uint32_t event_count(void) {
   const char *given = getenv("MULTICAST_EVENTS");
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);

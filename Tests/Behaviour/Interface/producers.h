@@ -19,7 +19,7 @@ message read_message(const void *payload, size_t size);
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-/* A thread that invokes `count` times, with a different message each time. */
+/* A thread that invokes a multicast `count` times, with a different message each time. */
 typedef struct producer {
   multicast target;
   uint32_t number, count;

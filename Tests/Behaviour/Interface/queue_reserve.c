@@ -168,8 +168,8 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call queues the next call while it is still running and using its own payload, until the
- * reserve's memory is all in use. */
+/* Each call queues the next call while it is still running and using its own payload, until all
+ * memory of the reserve is in use. */
 static setting *nested;
 static int depth, in_memory;
 

@@ -1,5 +1,5 @@
 /* If a second thread ends a queue, lifetime, broadcaster or multicast that another thread is
- * already ending, both wait for the same calls. */
+ * already ending, both threads wait for the same calls. */
 
 #include "broadcasters.h"
 #include "removals.h"

@@ -173,7 +173,7 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast_delegate outer;
   multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
   multicast_delegate once = counter(&calls);
-  /* its release runs after its own call, but inside the outer call */
+  /* this delegate's `release` runs after its own call, but inside the outer call */
   add_with(inner, once, &options);
   outer.function = invoke_inner;
   outer.context = &inner;

@@ -410,8 +410,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* Once the awaited calls have been made, a removal must no longer count the thread as waiting, even
- * if the thread has not yet woken up. */
+/* Once the awaited calls have been made, a removal must no longer regard the thread as waiting for
+ * them, even if the thread has not yet woken up. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();

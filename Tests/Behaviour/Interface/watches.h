@@ -23,13 +23,14 @@ typedef struct witness {
 multicast_watch watching(witness *w);
 multicast_watch counting_calls(witness *w); /* sets only `called` */
 
-/* Set or remove the watch of a multicast or of all multicasts, and expect success. */
+/* These functions set or remove the watch of a multicast or of all multicasts, and expect
+ * success. */
 void watch(multicast m, multicast_watch watch);
 void watch_all(multicast_watch watch);
 void unwatch(multicast m);
 void unwatch_all(void);
 
-/* Return the counts of a registration, or expect the given counts. */
+/* counted() returns the counts of a registration, and expect_counted() expects the given counts. */
 multicast_token_stats counted(multicast_token token);
 void expect_counted(multicast_token token, uint64_t calls, uint64_t queued, uint64_t dropped);
 

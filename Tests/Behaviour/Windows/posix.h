@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 __attribute__((noreturn)) void missing(const char *what);
-/* Like missing(), but an expression with a value, which the macros below need. */
+/* Like missing(), but with a result, so that a macro can use the call in an expression. */
 static inline int missing_value(const char *what) { missing(what); }
 #define MISSING(WHAT) missing_value(WHAT)
 
