@@ -222,7 +222,7 @@ static bool visit_will_close(void *context, const multicast_delegate *delegate) 
   return false;
 }
 
-/* Returns whether the document is closed. */
+/* Returns whether the document has been closed. */
 static bool document_close(const struct document *document) {
   struct close_question question = {document, NULL, ""};
   printf("close %s\n", document->name);

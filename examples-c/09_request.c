@@ -14,8 +14,8 @@
  *     the library   receives one from `copy`, and drops it in `release` after the last queued call
  *
  * Dropping the last reference frees the request. The `copy` function does not copy the request, but
- * returns it. The worker reads the answer only if all calls have been made, because no store writes
- * to the answer after that. The answer is a part of the request, not a variable of the worker.
+ * returns it. The worker reads the answer only if all calls have been made, so that no store is
+ * still writing to it. The answer is a part of the request, not a variable of the worker.
  *
  * The second request is made while the main loop is busy. The worker's wait times out, and the
  * worker continues. Later, the stores handle the request although nobody is waiting for it any

@@ -76,8 +76,8 @@ void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfini
     CHECK_EQ((out).unfinished, UNFINISHED);                                                   \
   } while (0)
 
-/* Checks the result and the outcome of an invocation. The last arguments are the fields `called`,
- * `queued`, `refused`, `finished` and `unfinished`. */
+/* Checks the result and the outcome of an invocation. The last arguments are the expected values of
+ * the fields `called`, `queued`, `refused`, `finished` and `unfinished`. */
 #define CHECK_INVOKED(target, how, result, ...)                                               \
   do {                                                                                        \
     multicast_outcome outcome = MULTICAST_OUTCOME_INIT;                                       \

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
-#define tell harness_tell /* tests have functions with this name of MinGW's */
+#define tell harness_tell /* MinGW already has a function with this name */
 #undef environ
 #undef pthread_sigmask
 
