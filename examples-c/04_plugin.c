@@ -50,7 +50,8 @@ static void must(const char *what, multicast_status status) {
 static sem_t hundred;
 static void plugin_hundred(void) { sem_post(&hundred); }
 
-/* Runs on the main thread, which ends the lifetime. */
+/* The plugin's `release` function calls this function, on the main thread, which ends the
+ * lifetime. */
 static uint64_t keys_of_plugin;
 static void plugin_counted(uint64_t keys) { keys_of_plugin = keys; }
 

@@ -123,7 +123,7 @@ static uint64_t listener_events(const struct listener *listener) {
   return events;
 }
 
-/* Borrows the listener until document_remove(). */
+/* The document borrows the listener until document_remove() has returned. */
 static void document_add(struct document *document, struct listener *listener, int32_t priority) {
   multicast_delegate delegate = {listener_notify, listener};
   multicast_add_options options = multicast_add_options_default();

@@ -1,5 +1,5 @@
-/* A thread calls exit() while other threads use the library. After that, exit handlers and
- * destructors also use the library. */
+/* A thread calls exit() while other threads use the library. During exit(), exit handlers and
+ * destructors use the library, too. */
 
 #include "child.h"
 #include "functions.h"

@@ -101,7 +101,7 @@ TEST(limit_of_multicasts_is_a_status_and_room_comes_back) { create_all(&multicas
 TEST(limit_of_lifetimes_is_a_status_and_room_comes_back) { create_all(&lifetimes); }
 
 /* Half of the registrations are in one multicast, and the other half are spread over multicasts of
- * all stripes. */
+ * all stripes. A stripe is a group of multicasts that share a pool of slots. */
 TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   enum { AT_ONCE = 4096, OTHERS = 64 };
   static multicast_delegate delegates[AT_ONCE];

@@ -1,6 +1,6 @@
 /* A debugger or profiler stops a thread with ptrace(). The thread may be inside a call, asleep in a
- * removal, or at any instruction of a removal. The timeouts of other threads still work, and
- * everything continues afterwards. */
+ * removal, or at any instruction of a removal. Meanwhile, the timeouts of other threads still work;
+ * afterwards, everything continues. */
 
 #include "child.h"
 

@@ -189,8 +189,8 @@ FUNCTION(destroy_without_the_barrier, destroyed *d) {
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }
 
-/* The broadcaster is destroyed inside a call to its observer, which alone would result in
- * MULTICAST_PENDING. MULTICAST_ERROR_SYSTEM takes precedence. */
+/* Because an observer's call destroys the broadcaster, the status would be MULTICAST_PENDING, but
+ * MULTICAST_ERROR_SYSTEM takes precedence. */
 TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   if (is_without_membarrier()) return; /* the barrier was never granted */

@@ -192,7 +192,8 @@ static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* This invocation makes the multicast count as invoked by more than one thread. */
+  /* With this invocation, a second thread has invoked the multicast, so the add cannot assume a
+   * single invoker. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);

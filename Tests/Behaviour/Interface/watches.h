@@ -6,7 +6,7 @@
 #include "payloads.h"
 #include "removals.h"
 
-/* The context of a watch's functions, which stores their notifications. */
+/* The context of a watch's functions, in which they store the notifications that they receive. */
 typedef struct witness {
   int calls, slow, stuck;
   multicast_token token;  /* from the last notification */
