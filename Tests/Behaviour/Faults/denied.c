@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A rule that denies the system call `number` if the argument with the index `argument`, masked
- * with `mask`, equals `value`. */
+/* Denies the system call `number` if the argument with the index `argument`, masked with `mask`,
+ * equals `value`. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;

@@ -1,6 +1,6 @@
-/* A malloc() for LD_PRELOAD whose blocks are never aligned better than promised: to 16 bytes, or to
- * the alignment that the caller requests. It fills blocks with a pattern and detects double
- * frees. */
+/* Replaces malloc() if preloaded with LD_PRELOAD. Blocks are never aligned better than promised: to
+ * 16 bytes, or to the alignment that the caller requests. This malloc() fills blocks with a pattern
+ * and detects double frees. */
 
 #include <errno.h>
 #include <pthread.h>

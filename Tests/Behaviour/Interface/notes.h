@@ -1,4 +1,4 @@
-/* Delegates that record their calls in a text, which tests can compare. */
+/* Provides delegates that record their calls in a text, which tests can compare. */
 
 #ifndef NOTES_H
 #define NOTES_H

@@ -1,5 +1,5 @@
-/* Payloads that count how often they are copied and released, and threads that wait for the calls
- * they have queued. */
+/* Provides payloads that count how often they are copied and released, and threads that wait for
+ * the calls they have queued. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H

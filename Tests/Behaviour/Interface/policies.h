@@ -1,4 +1,4 @@
-/* Multicasts with policies, and delegates that invoke a multicast inside their calls. */
+/* Provides multicasts with policies, and delegates that invoke a multicast inside their calls. */
 
 #ifndef POLICIES_H
 #define POLICIES_H

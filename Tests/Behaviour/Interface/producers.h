@@ -1,4 +1,4 @@
-/* Threads that queue calls or wait for a queue, and delegates that check the messages they
+/* Provides threads that queue calls or wait for a queue, and delegates that check the messages they
  * receive. */
 
 #ifndef PRODUCERS_H

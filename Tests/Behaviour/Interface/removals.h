@@ -1,4 +1,4 @@
-/* Every way to remove a registration, and removals on another thread. */
+/* Provides a function for every way to remove a registration, and removals on another thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H

@@ -367,9 +367,9 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* Three threads that would wait for each other in a cycle. A queue's worker waits for a call in a
- * second queue, which no thread has run yet, so that this thread might have to run it. This thread
- * waits for a delegate's call on a third thread, and that call waits for the worker. */
+/* Three threads would wait for each other in a cycle. A queue's worker waits for a call in a second
+ * queue, which no thread has run yet, so that this thread might have to run it. This thread waits
+ * for a delegate's call on a third thread, and that call waits for the worker. */
 typedef struct chain {
   scene s;
   multicast into_q;

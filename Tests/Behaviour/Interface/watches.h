@@ -1,4 +1,4 @@
-/* Watches that record their notifications. */
+/* Provides watches that record their notifications. */
 
 #ifndef WATCHES_H
 #define WATCHES_H

@@ -1,5 +1,5 @@
-/* The functions of POSIX and Linux that the C harness uses, for MinGW. The compiler includes this
- * file before each source, and finds an empty file for each header that MinGW lacks.
+/* Provides, for MinGW, the functions of POSIX and Linux that the C harness uses. The compiler
+ * includes this file before each source, and finds an empty file for each header that MinGW lacks.
  *
  * A function without a counterpart on Windows calls missing(), which ends the test with the status
  * for tests that only Linux can run. */
