@@ -25,10 +25,9 @@ struct plugin_host {
   void (*counted)(uint64_t keys);
 };
 
-/* A plugin exports this as the constant `plugin_interface`. The plugin does not export a function,
- * because dlsym() returns an object pointer, and C does not allow converting an object pointer to a
- * function pointer. There is no `stop` function, because ending the lifetime removes all of the
- * plugin's delegates. */
+/* A plugin exports this as the constant `plugin_interface`. It does not export a function, because
+ * C does not allow converting the object pointer that dlsym() returns to a function pointer. There
+ * is no `stop` function, because ending the lifetime removes all of the plugin's delegates. */
 struct plugin {
   multicast_status (*start)(const struct plugin_host *host);
 };
