@@ -16,8 +16,8 @@
  *     will_rename,        use multicast_visit_undo(). All listeners prepare for the new name. If
  *     not_renamed         one refuses, listeners that have prepared are notified in reverse order.
  *
- * The library's contexts are void pointers. Only listener_notify() and asked() convert them to the
- * type of a listener, and they need no cast.
+ * The library's contexts are void pointers. Only listener_notify() and asked() convert a context to
+ * the type of a listener, and need no cast.
  *
  * Prints the text in expected/05_protocol.txt.
  */

@@ -28,8 +28,8 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* The child does not open the gate. No thread of the child is waiting for it, and a thread of
-     * the parent may have been holding the gate's lock at the fork. */
+    /* The child does not open the gate. No thread of the child is waiting for the gate, and a
+     * thread of the parent may have been holding the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
   }

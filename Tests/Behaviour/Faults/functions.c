@@ -231,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* Adds two delegates with weak contexts. One context is alive, the other is dead. */
+/* Adds two delegates with weak contexts. One context is alive, and the other is dead. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -879,8 +879,8 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   return result;
 }
 
-/* Because the name has an observer, the transport subscribes to the name. It also publishes the
- * name's notifications. */
+/* Because the name has an observer, the transport subscribes to the name. The transport also
+ * publishes the name's notifications. */
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);

@@ -43,7 +43,7 @@ FUNCTION(call_numbered, int *number) {
 
 FUNCTION(ignore_call, void *unused) {}
 
-/* Every second delegate has an event mask. The library allocates memory for it, which is freed
+/* Every second delegate has an event mask. The library allocates memory for the mask, and frees it
  * along with the delegate. */
 static void add_delegates(void) {
   static int numbers[COUNT] = {0, 1, 2, 3};

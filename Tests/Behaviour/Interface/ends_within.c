@@ -1,5 +1,5 @@
-/* Tests the functions that end or remove something within a time limit. With a limit of 0, they do
- * not wait, and with MULTICAST_FOREVER, they wait without a limit. */
+/* Tests the functions that end or remove something within a time limit. With a limit of 0, these
+ * functions do not wait; with MULTICAST_FOREVER, they wait without a limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -45,7 +45,7 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 typedef struct way {
   ender *end;
   /* The results of two more attempts to end the registration without waiting. The first attempt is
-   * made while its call is still running, and the second after the call has returned. */
+   * made while the delegate's call is still running, and the second after the call has returned. */
   multicast_status again, afterwards;
 } way;
 

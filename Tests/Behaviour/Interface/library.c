@@ -66,7 +66,7 @@ TEST(status_texts_are_those_of_all_64_bits) {
 }
 
 /* Expects the initializer macro and the inline function to produce equal structs, in which
- * `struct_size` is the size and all other fields are zero. */
+ * `struct_size` is the struct's size and all other fields are zero. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \
