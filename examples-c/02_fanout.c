@@ -368,8 +368,8 @@ static bool fan_out(const char *path, const char *pattern) {
   totals.seconds = seconds_now() - start;
   fclose(file);
 
-  /* If the file has fewer than a hundred lines, the head has not removed itself and is released
-   * here. */
+  /* If the file has fewer than a hundred lines, the delegate "head" has not removed itself, so
+   * multicast_destroy() releases it. */
   multicast_status status = multicast_destroy(lines);
   if (good && status != MULTICAST_OK) good = complain("destroy", multicast_status_message(status));
 

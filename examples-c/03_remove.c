@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * 03_remove: removes delegates while another thread invokes, and immediately frees their contexts.
+ * 03_remove: removes delegates while another thread invokes the multicast, and immediately frees
+ * the delegates' contexts.
  *
  * One thread invokes a multicast without pause. At the same time, the main thread repeatedly adds a
  * delegate with a context from malloc(), removes it, and frees the context in the next statement.
@@ -9,7 +10,7 @@
  *
  * Every context contains a mark, which is overwritten before the context is freed. If a delegate is
  * called with a freed context, or its context is freed during the call, the delegate detects that
- * the mark is gone. The program then prints an error and exits with 1.
+ * the mark is gone. The program then prints an error and exits with status 1.
  *
  * Usage: 03_remove [COUNT]
  *
@@ -44,8 +45,8 @@ enum { DEFAULT_COUNT = 100000, MOST_COUNT = 1000000000, AWAIT_EVERY = 1000, AWAI
 #define MARK_FREED UINT64_C(0x6672656564213F00)
 
 struct context {
-  /* MARK_ALIVE ^ serial while the context may be used. It is volatile because compilers omit a
-   * store to memory that is freed next. */
+  /* MARK_ALIVE ^ serial while the context may be used. The field is volatile, because compilers
+   * would otherwise omit a store to memory that is freed immediately afterwards. */
   volatile uint64_t mark;
   volatile uint64_t serial;
   /* Whether the main thread is waiting for the first call. */
@@ -137,8 +138,8 @@ static void add_remove_free(multicast target, uint64_t serial) {
 
   multicast_delegate delegate = {on_context, context};
   must("add", multicast_add(target, delegate, NULL, NULL));
-  /* Whether an invocation calls the delegate before the removal depends on chance. Now and then,
-   * wait for a call first, so that some delegates are certain to be called. */
+  /* The removal may come before any invocation has called the delegate. Now and then, wait for a
+   * call first, so that some delegates are certain to be called. */
   if (await) await_first_call();
   must("remove", multicast_remove_every(target, delegate));
 
@@ -146,7 +147,7 @@ static void add_remove_free(multicast target, uint64_t serial) {
   free(context);
 }
 
-/* Returns the time in seconds, on a clock that is never set. */
+/* Returns the time of the monotonic clock in seconds. */
 static double now(void) {
   struct timespec time;
   if (clock_gettime(CLOCK_MONOTONIC, &time) != 0) fail("clock_gettime", strerror(errno));

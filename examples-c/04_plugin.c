@@ -3,11 +3,11 @@
  * 04_plugin: unloads a plugin whose delegate is being called.
  *
  * One thread presses keys without pause. At the same time, the main thread loads a plugin, which
- * adds a delegate with a lifetime. It waits until a hundred keys have reached the plugin, ends the
- * lifetime, and unloads the plugin in the next statement. The program need not count the calls
- * inside the plugin: after multicast_lifetime_end() has returned MULTICAST_OK, none of the plugin's
- * delegates is running on any thread, and none ever will again. A later call would crash the
- * program, because the plugin's code is unmapped.
+ * adds a delegate with a lifetime. The main thread waits until a hundred keys have reached the
+ * plugin, ends the lifetime, and unloads the plugin in the next statement. The program need not
+ * count the calls inside the plugin: after multicast_lifetime_end() has returned MULTICAST_OK, none
+ * of the plugin's delegates is running on any thread, and none ever will again. A later call would
+ * crash the program, because the plugin's code is unmapped.
  *
  * Usage: 04_plugin [COUNT]
  *
@@ -50,7 +50,8 @@ static void must(const char *what, multicast_status status) {
 static sem_t hundred;
 static void plugin_hundred(void) { sem_post(&hundred); }
 
-/* Runs on the main thread, which ends the lifetime. */
+/* The plugin's `release` function calls this function, on the main thread, which ends the
+ * lifetime. */
 static uint64_t keys_of_plugin;
 static void plugin_counted(uint64_t keys) { keys_of_plugin = keys; }
 

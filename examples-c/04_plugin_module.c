@@ -3,7 +3,7 @@
  * 04_plugin_module: the plugin that 04_plugin loads and unloads. It counts keys.
  *
  * Unloading the plugin unmaps all its functions, including its release functions. When
- * multicast_lifetime_end() returns MULTICAST_OK, these functions have returned, too.
+ * multicast_lifetime_end() returns MULTICAST_OK, the release functions have returned, too.
  */
 
 #include "04_plugin.h"

@@ -3,21 +3,21 @@
  * 05_protocol: a protocol whose methods are typed and optional, and return values.
  *
  * A document has listeners. Their protocol is a struct of function pointers, one per method, whose
- * types state the method's parameters and result. A listener leaves a method NULL if it has no use
- * for it. The document calls the methods in these ways:
+ * types state the method's parameters and result. A listener that does not need a method leaves it
+ * NULL. The document calls the methods in these ways:
  *
- *     did_open, did_save  have no result. multicast_invoke() calls the same function for all
- *                         listeners, which calls the method. The field `events` in the options
- *                         ensures that a listener without the method is not called.
+ *     did_open, did_save  have no result. multicast_invoke() calls listener_notify() for each
+ *                         listener, and this function calls the method. The field `events` in the
+ *                         options ensures that a listener without the method is not called.
  *     title               multicast_visit() passes each listener to a visitor, which collects the
  *                         results.
  *     follow, will_close  use multicast_visit(), too. The visitor stops at the first listener that
- *                         follows the link, or that refuses to have the document closed.
+ *                         follows the link, or that refuses to let the document close.
  *     will_rename,        use multicast_visit_undo(). All listeners prepare for the new name. If
  *     not_renamed         one refuses, listeners that have prepared are notified in reverse order.
  *
- * The library's contexts are void pointers. They are converted to the type of a listener in two
- * places, listener_notify() and asked(), without a cast.
+ * The library's contexts are void pointers. Only listener_notify() and asked() convert a context to
+ * the type of a listener, and need no cast.
  *
  * Prints the text in expected/05_protocol.txt.
  */
@@ -123,7 +123,7 @@ static uint64_t listener_events(const struct listener *listener) {
   return events;
 }
 
-/* Borrows the listener until document_remove(). */
+/* The document borrows the listener until document_remove() has returned. */
 static void document_add(struct document *document, struct listener *listener, int32_t priority) {
   multicast_delegate delegate = {listener_notify, listener};
   multicast_add_options options = multicast_add_options_default();
@@ -222,7 +222,7 @@ static bool visit_will_close(void *context, const multicast_delegate *delegate) 
   return false;
 }
 
-/* Returns whether the document is closed. */
+/* Returns whether the document has been closed. */
 static bool document_close(const struct document *document) {
   struct close_question question = {document, NULL, ""};
   printf("close %s\n", document->name);

@@ -38,7 +38,7 @@ static void must(const char *what, multicast_status status) {
 
 /* ---- The protocols: the only thing that both sides know ------------------------------------- */
 
-/* There is a new title. The payload is the title. */
+/* The name under which new titles are sent. The payload is the title. */
 #define UPDATE_TITLE "UpdateTitle"
 
 /* Commands to the program. */
@@ -97,7 +97,8 @@ static void program_obey(void *context, uint32_t event, const void *payload, siz
   switch (event) {
     case COMMAND_BACK:
       puts("back");
-      /* Wait, so that the second title is queued for the screen when the screen is closed. */
+      /* Wait until the second title has been queued, so that it is waiting when the screen is
+       * closed. */
       while (sem_wait(&program->letter_typed) != 0) {
         if (errno != EINTR) fail("sem_wait", strerror(errno));
       }

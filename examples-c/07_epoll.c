@@ -5,7 +5,7 @@
  * The loop watches two descriptors: the descriptor of a queue, which is readable while calls are
  * waiting in the queue, and the descriptor of a timer. Another thread reads standard input, because
  * reading may block and epoll cannot watch files. It broadcasts every line under the name "Input".
- * The loop calls the observers of that name, in between its waits for events:
+ * Between its waits for events, the loop calls the observers of that name:
  *
  *     printer   prints every line with its number
  *     counter   counts lines and bytes
@@ -68,7 +68,7 @@ enum {
 
 struct reader {
   multicast_broadcaster broadcaster;
-  /* The line so far. If it has more than MOST_LINE bytes, it will be truncated. */
+  /* The part of the line that has been read. A line of more than MOST_LINE bytes is truncated. */
   char line[MOST_LINE + 1];
   size_t length;
   char chunk[CHUNK];

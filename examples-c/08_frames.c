@@ -172,7 +172,7 @@ static void produce(struct pool *pool, multicast ready, uint64_t number, uint64_
   invocation.release = frame_release;
   multicast_outcome outcome = multicast_outcome_default();
   int64_t told = multicast_invoke_with(ready, &invocation, &outcome);
-  /* From here on the producer must not touch the frame, which may already be back in the pool. */
+  /* From here on, the producer must not touch the frame, which may already be back in the pool. */
   if (told < 0) fail("invoke_with", multicast_status_message(told));
   if (outcome.queued != consumers) fail("invoke_with", "a queue refused a frame");
 }

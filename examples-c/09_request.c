@@ -3,19 +3,19 @@
  * 09_request: a worker thread asks the delegates of the main loop, and waits for the answer.
  *
  * Two stores belong to the main thread. They answer requests on that thread, through the main
- * loop's queue. A worker thread asks how many units of an article they have in stock. It uses
- * MULTICAST_WAIT, so the invocation returns when both stores have answered or the time is up.
+ * loop's queue. A worker thread asks how many units of an article they have in stock. The worker
+ * uses MULTICAST_WAIT, so the invocation returns when both stores have answered or the time is up.
  *
  * When the time is up, the request may still be waiting in the queue, or a store may be using it.
- * The request must therefore not be on the worker's stack. It is allocated by malloc(), and has a
- * reference count:
+ * The request must therefore not be on the worker's stack. The program allocates it with malloc()
+ * and counts the references to it:
  *
  *     the worker    has one reference, and drops it when it no longer needs the answer
- *     the library   receives one from `copy`, and drops it by `release` after the last queued call
+ *     the library   receives one from `copy`, and drops it in `release` after the last queued call
  *
  * Dropping the last reference frees the request. The `copy` function does not copy the request, but
- * returns it. The worker reads the answer only if all calls have been made, because no store writes
- * to the answer after that. The answer is a part of the request, not a variable of the worker.
+ * returns it. The worker reads the answer only if all calls have been made, so that no store is
+ * still writing to it. The answer is a part of the request, not a variable of the worker.
  *
  * The second request is made while the main loop is busy. The worker's wait times out, and the
  * worker continues. Later, the stores handle the request although nobody is waiting for it any

@@ -5,8 +5,8 @@
  * A clock ticks on its own thread. The thread uses resources, so it exists only while the clock has
  * listeners: `listeners_changed` starts it when the first listener is added, and stops it when the
  * last one has been removed. It does not matter how a listener is removed. In this program, the
- * first one is removed explicitly, the second by the end of its window's lifetime, and the last by
- * the destruction of the clock.
+ * first listener is removed explicitly, the second by the end of its window's lifetime, and the
+ * last by the destruction of the clock.
  *
  * The library calls `listeners_changed` without holding a lock. The function may therefore wait for
  * the clock's thread, even if that thread is calling a listener. If a listener removes itself

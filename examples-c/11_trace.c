@@ -22,8 +22,8 @@ static void store(void *context, uint32_t event, const void *payload, size_t siz
   nanosleep(&disk, NULL);
 }
 
-/* Both functions run on the calling thread, after the call has returned. A removal that waits
- * for the call also waits for them. */
+/* The watch's functions tell_slow() and tell_call() run on the thread that has made the call, after
+ * the call has returned. A removal that waits for the call also waits for these functions. */
 static void tell_slow(void *context, multicast_token token, const char *label, uint64_t took_ns) {
   (void)context, (void)token;
   printf("%s took 20 ms or more: %s\n", label, took_ns >= 20000000 ? "yes" : "no");

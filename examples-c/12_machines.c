@@ -84,7 +84,7 @@ static void measure(multicast_broadcaster to) {
   must("notify", multicast_broadcaster_notify(to, temperature, CLOSED, NULL, 0));
 }
 
-/* The child of a fork has no transport. It executes this program again, which creates its own
+/* The child of the fork has no transport, so it executes this program again, which creates its own
  * transport. */
 static void run_station(const char *program) {
   int status = -1;

@@ -16,8 +16,8 @@
  * is queued while the first one waits, and that the call removes the delegate. The payload is the
  * queue's copy, which is valid only during the call in step 4.
  *
- * After a timeout, the event may still arrive between steps 3 and 5. It is then lost, as if it had
- * arrived later.
+ * An event that arrives after a timeout in step 3 but before step 5 is lost, as if it had arrived
+ * later.
  *
  * Prints the text in expected/13_next_event.txt.
  */

@@ -64,7 +64,8 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
   char message[MOST_MESSAGE];
   ssize_t received;
   int broken = 0;
-  /* With MSG_TRUNC, the result is the full size of a message, even if the message was too large. */
+  /* With MSG_TRUNC, recv() returns the full size of a message, even if the buffer is too small for
+   * it. */
   while ((received = recv(socket, message, sizeof message, MSG_TRUNC)) > 0) {
     const char *end = NULL;
     uint32_t event;
@@ -76,7 +77,7 @@ static int receive(multicast_broadcaster broadcaster, int socket) {
       continue;
     }
     memcpy(&event, message, HEAD);
-    /* If the name is empty or too long, the result is an error. */
+    /* If the name is empty or too long, multicast_broadcaster_deliver() returns an error. */
     const char *payload = end + 1;
     if (multicast_broadcaster_deliver(broadcaster, message + HEAD, event, payload,
                                       (size_t)(message + received - payload)) < 0) {
@@ -114,7 +115,7 @@ static void run_door(int *socket) {
   must("create", broadcaster.id != 0);
   must("attach", multicast_broadcaster_attach(broadcaster, &transport) == MULTICAST_OK);
 
-  /* This process has no observers. */
+  /* The counts are 0, because this process has no observers. */
   must("notify", multicast_broadcaster_notify(broadcaster, "door", 1, "Ada has come", 12) == 0);
   must("notify", multicast_broadcaster_notify(broadcaster, "door", 2, "Ada has gone", 12) == 0);
   must("send", send(*socket, "\1\0\0\0door", 8, 0) == 8); /* The name has no end. */

@@ -6,8 +6,8 @@
  *   15_nats URL say TEXT    sends the text
  *
  * Event 1 of the name "chat" has the subject multicast.chat.1, and the message is the unchanged
- * payload. Therefore this program receives what `nats pub multicast.chat.1 hello` publishes, and
- * `nats sub 'multicast.>'` receives what this program publishes.
+ * payload. Therefore, this program receives messages from `nats pub multicast.chat.1 hello`, and
+ * `nats sub 'multicast.>'` receives messages from this program.
  *
  *     gcc 15_nats.c -lmulticast-nats -lmulticast -o 15_nats
  *     ./15_nats nats://127.0.0.1:4222 listen
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   } else {
     must("notify", multicast_broadcaster_notify(broadcaster, chat, SAID, argv[3], strlen(argv[3])));
   }
-  /* Wait until the server knows the name, or has received the text. */
+  /* Wait until the server has received the listener's subscription or the sender's text. */
   must("the server", multicast_nats_flush(&transport, ten_seconds));
   if (listens) fputs("15_nats: listening\n", stderr);
   while (listens && !is_over) {

@@ -7,7 +7,8 @@
  * because the other delegate may be using it at that moment. The object therefore counts
  * references: one for each registration, and one for the program. `release` drops one of them.
  *
- * If an add fails, `release` runs as well, so the reference is taken before the add.
+ * If an add fails, `release` runs as well, so the program increments the reference count before the
+ * add.
  *
  * A program that can wait for the end of the lifetime needs no `release`: after MULTICAST_OK, no
  * delegate of the object runs, and the program may free the object.

@@ -38,7 +38,8 @@ static void use_it(void) {
   for (int i = 0; i < 4; ++i) join_thread(threads[i]);
 }
 
-/* Makes lists, indices, slabs, names and rings grow, and frees memory while other threads run. */
+/* Adds so many delegates and names that lists, slabs and name tables grow, and then frees
+ * everything. */
 static void grow(void) {
   enum { MANY = 20000 };
   static multicast_token tokens[MANY];

@@ -7,7 +7,8 @@
 
 static bool are_refused;
 
-/* Replaces libc's function. Fails if the test wants it to, and otherwise calls libc's function. */
+/* Replaces libc's function of this name. Fails while `are_refused` is set; otherwise calls libc's
+ * function. */
 int pthread_attr_init(pthread_attr_t *attributes) {
   int (*real)(pthread_attr_t *);
   if (LOAD(are_refused)) return ENOMEM;

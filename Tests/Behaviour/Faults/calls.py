@@ -24,7 +24,7 @@ BY_TYPE = {
     "multicast_visitor": "count_visit", "multicast_enumerator": "count_registration",
     "multicast_writer": "count_line",
 }
-# The arguments for a removal, which refer to the objects added by `removal_begin`.
+# The arguments for a removal. They refer to the delegate that removal_begin() has added.
 REMOVED = {"multicast_delegate": "other_delegate_of(w)", "multicast_token": "r.token",
            "index": "(size_t)r.count"}
 
@@ -100,7 +100,7 @@ def call_of(known, function):
         lines += [f"CHECK({call});", "return 0;"]
     memory, rounds = "TAKES_NONE", 20 if of_removal else 5
     if known.takes_memory(name):
-        # If no memory is left, looking up a name falls back to a lock.
+        # A lookup that cannot allocate a thread record uses a lock, so the call may succeed.
         memory, rounds = "MAY_COPE" if "name" in names else "FAILS", 80 if is_created else 10
     head = f"CALL{'_FIRST' if is_created else ''}({name}, \"\", {memory}, {rounds})"
     return head + " {\n  " + "\n  ".join(lines) + "\n}\n"

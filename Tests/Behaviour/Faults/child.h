@@ -1,4 +1,4 @@
-/* A test's child processes, which may fail, hang or crash. */
+/* Functions for tests that fork child processes, which may fail, hang or crash. */
 
 #ifndef CHILD_H
 #define CHILD_H
@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* Flushes all output and forks. Returns 0 in the child. */
+/* Flushes all output and forks. Returns the child's process ID, or 0 in the child. */
 pid_t begin_child(void);
 
 /* Waits for a child and returns its exit status, or the negative number of the signal that ended

@@ -1,5 +1,5 @@
-/* clone() creates child processes that share this process's memory, without libc's knowledge. The
- * children do not use the library. */
+/* clone() creates child processes without libc's knowledge. They share this process's memory, but
+ * do not use the library. */
 
 #include "child.h"
 

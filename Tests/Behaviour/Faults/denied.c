@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A rule that denies a system call if its number matches, and if one argument, after a bitwise AND
- * with `mask`, equals `value`. */
+/* Denies the system call `number` if the argument with the index `argument`, masked with `mask`,
+ * equals `value`. */
 typedef struct denied {
   uint32_t number, argument, mask, value;
 } denied;
@@ -25,7 +25,7 @@ static const denied advice = {SYS_madvise, 0, 0, 0};
 static const denied new_threads = {SYS_clone, 0, CLONE_THREAD, CLONE_THREAD};
 static const denied new_tasks = {SYS_clone3, 0, 0, 0};
 
-/* Denies the system call on this thread and on all threads that this thread starts from now on. */
+/* Denies the system call on this thread and on all threads that it starts from now on. */
 static void deny(denied d, uint32_t error) {
   struct sock_filter filter[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -74,8 +74,8 @@ TEST(denied_descriptors_are_minus_1_and_queues_work) { with_each_error(use_witho
 
 static void *do_nothing(void *unused) { return unused; }
 
-/* libc may still be able to start threads, by means of a system call that is not denied. If so, the
- * library must be able to do the same. */
+/* More than one system call can start a thread, and libc may use one that is not denied. If libc
+ * can still start threads, the library must be able to start them, too. */
 static void use_without_threads(void *unused) {
   world w;
   pthread_t thread;
@@ -118,8 +118,8 @@ TEST(denied_threads_are_system_and_the_program_can_run_the_queue) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-/* Waits while the sandbox denies the futex operation that the library, unlike libc, uses to sleep.
- * Waiting threads poll instead. */
+/* Waits for a call while the sandbox denies the futex operation with which the library, unlike
+ * libc, puts threads to sleep. Waiting threads poll instead. */
 static void wait_for_a_call(void) {
   multicast m = multicast_create();
   blocker b = BLOCKER_INIT;
@@ -133,7 +133,8 @@ static void wait_for_a_call(void) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Threads that poll instead of sleeping are slow on a busy machine. */
+/* The number of calls is small, because threads that poll instead of sleeping are slow on a busy
+ * machine. */
 enum { CALLS = 400 };
 
 static void *invoke_many_times(void *m) {

@@ -56,7 +56,7 @@ static void is_undisturbed(const wait *kind, void (*disturb)(waiter *), void (*c
   w.thread = start_thread(wait_there, &w);
   gate_wait(&w.begins);
   disturb(&w);
-  /* without `end`, the wait times out, perhaps before this check if the machine is busy */
+  /* if `end` is NULL, the wait times out, on a busy machine perhaps even before this point */
   if (kind->end != NULL) {
     CHECK(!gate_opens_within(&w.returned, A_WHILE_MS));
     kind->end(&w.s);
@@ -131,7 +131,8 @@ static void cancel(waiter *w) {
   CHECK_EQ(pthread_cancel(w->thread), 0);
 }
 
-/* The wait is not cut short. The thread is cancelled later, at its next cancellation point. */
+/* A cancellation does not cut the wait short. The thread is cancelled later, at its next
+ * cancellation point. */
 TEST(cancellation_disturbs_no_wait) { none_is_disturbed(cancel, NULL, PTHREAD_CANCELED); }
 
 static void cancel_before(waiter *w) { CHECK_EQ(pthread_cancel(w->thread), 0); }

@@ -1,5 +1,5 @@
-/* A thread calls exit() while other threads use the library. After that, exit handlers and
- * destructors also use the library. */
+/* A thread calls exit() while other threads use the library. During exit(), exit handlers and
+ * destructors use the library, too. */
 
 #include "child.h"
 #include "functions.h"
@@ -9,7 +9,7 @@
 
 enum { EXPECTED_STATUS = 42 };
 
-/* Counts the handlers and destructors that have returned. The child shares this memory. */
+/* The number of handlers and destructors that have returned, in memory shared with the child. */
 static int *handlers_run;
 
 static bool is_ending; /* true in the child */

@@ -1,4 +1,4 @@
-/* Uses extreme timeouts, and starts processes in unusual ways, during a long call. */
+/* Tests extreme timeouts, and unusual ways to start a process, during a long call. */
 
 #include "../Interface/harness.h"
 

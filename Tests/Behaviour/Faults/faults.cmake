@@ -1,6 +1,5 @@
-# Simulates failures around the library: requests for memory, threads, descriptors and barriers are
-# refused, waits are disturbed, and processes fork and exit at any moment. `ctest -L fault` runs
-# these tests.
+# These tests simulate failures: the system refuses memory, threads, descriptors or memory barriers,
+# waits are disturbed, and processes fork and exit at any moment. `ctest -L fault` runs these tests.
 
 set(faults_dir ${CMAKE_CURRENT_LIST_DIR})
 file(GLOB fault_sources CONFIGURE_DEPENDS ${faults_dir}/*.c)
@@ -22,8 +21,8 @@ target_compile_definitions(fault_tests PRIVATE
   LEAST_MALLOC="$<TARGET_FILE_NAME:least_malloc>"
   LEAST_MALLOC_DIRECTORY="$<TARGET_FILE_DIR:least_malloc>")
 
-# A library for LD_PRELOAD. The compiler must not replace a loop with a call to the very function
-# that the loop implements.
+# Builds a library for LD_PRELOAD. It implements functions of libc with loops, which the compiler
+# must not replace with calls to the same functions.
 add_library(least_malloc MODULE ${faults_dir}/least_malloc.c)
 target_compile_definitions(least_malloc PRIVATE _GNU_SOURCE)
 target_compile_options(least_malloc PRIVATE -fno-builtin)
@@ -46,7 +45,7 @@ foreach(target fault_tests fault_plugin least_malloc unloading)
 endforeach()
 
 add_tests_of_sources(fault_tests fault ${fault_sources})
-# These two tests also belong to the everyday tests, because no interface test makes every
+# These two tests also belong to the everyday tests, because none of the interface tests makes every
 # allocation of every function fail.
 set_property(TEST out_of_memory_at_each_allocation_of_each_function
   out_of_memory_again_and_again_leaks_nothing_of_any_function APPEND PROPERTY LABELS everyday)

@@ -14,12 +14,12 @@ typedef struct block {
 
 enum { HEADER = 128, ALIVE = 0x600d, DEAD = 0xdead, POISON = 0x5a, MOST = 200000 };
 
-/* not protected by a lock, because no thread would release the lock in a child */
+/* these variables have no lock, because no thread of a child would release the lock */
 static block *dead[MOST];
 static int dead_count;
 
-/* How many more moments the watched thread passes before the fork, or -1 for no fork. A moment is
- * an allocation or a deallocation. */
+/* The number of moments that the watched thread has yet to pass before the fork, or -1 for no fork.
+ * A moment is an allocation or a deallocation. */
 static int moments_to_pass = -1;
 static pthread_t watched;
 static bool has_come; /* whether the moment has been reached */

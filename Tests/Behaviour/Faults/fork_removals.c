@@ -14,8 +14,8 @@ static gate is_in_call = GATE_INIT, may_return = GATE_INIT;
 
 /* ---- The moments ----------------------------------------------------------------------------- */
 
-/* The number of moments before the fork. A moment is the start or end of a release, or a
- * deallocation by the removing thread. */
+/* The number of moments that the watched thread has yet to pass before the fork. A moment is the
+ * start or end of a release, or a deallocation by the removing thread. */
 static int moments_to_pass = -1; /* -1: do not fork */
 static pthread_t watched;
 static bool has_come, forks_itself;
@@ -28,7 +28,7 @@ static void be_at_a_moment(void) {
   has_come = true;
   if (forks_itself) {
     child_of_own = begin_child();
-    /* The child does not open the gate, because no thread of the child is waiting for it, and a
+    /* The child does not open the gate. No thread of the child is waiting for the gate, and a
      * thread of the parent may have been holding the gate's lock at the fork. */
     if (child_of_own != 0) gate_open(&may_return);
     return;
@@ -72,8 +72,8 @@ static multicast m;
 static multicast_lifetime lifetime;
 static multicast_queue queue;
 
-/* Adds delegates with and without details, delegates of a lifetime, and delegates with queued
- * calls. */
+/* Adds delegates with and without an event mask, delegates of a lifetime, and delegates with a
+ * queue. */
 static void add_all(void) {
   m = multicast_create();
   lifetime = multicast_lifetime_create();
@@ -194,13 +194,14 @@ static int fork_at_each_moment(int number, int called) {
     in_call = called;
     has_come = false;
     may_fork = has_forked = is_in_call = may_return = shut;
-    /* the new thread becomes the second invoker, and queues calls */
+    /* the new thread is the second to invoke the multicast, and queues calls */
     pthread_t invoker = start_thread(invoke_there, NULL);
     if (called >= 0) gate_wait(&is_in_call);
     else join_thread(invoker);
     pthread_t remover = start_thread(remove_there, (void *)(intptr_t)moment);
     if (called >= 0) {
-      /* If the removal is waiting for the call, it never reaches the moment, so limit this wait. */
+      /* While the removal is waiting for the call, it does not reach the moment, so limit this
+       * wait. */
       gate_opens_within(&may_fork, 20);
       has_come = has_come && moment < 2 * COUNT;
     } else {
@@ -246,7 +247,7 @@ TEST(fork_while_others_wait_for_one_of_many_releases_each_once) {
   printf("%d forks\n", moments);
 }
 
-/* Removes and forks on the same thread, which forks once inside each release. */
+/* Removes the delegates and forks on the same thread, once inside each release. */
 static void fork_in_each_release(int called) {
   static const gate shut = GATE_INIT;
   forks_itself = true;

@@ -7,8 +7,8 @@
 
 enum { THREADS = 4, FORKS = 300 };
 
-/* The seed of the random numbers, which is the environment variable SEED if set, and otherwise the
- * time. */
+/* The seed of the random numbers: the value of the environment variable SEED, or the time if SEED
+ * is not set. */
 static uint64_t seed;
 
 static uint64_t random_from(uint64_t *state) {
@@ -31,7 +31,7 @@ static void choose_seed(const char *test) {
 
 static bool is_over;
 
-/* Objects shared by all threads, which also remove each other's delegates from these objects. */
+/* All threads use these objects, and remove each other's delegates from them. */
 static multicast common;
 static multicast_lifetime common_lifetime;
 static multicast_queue common_queue, common_worked; /* the second queue has a worker */

@@ -231,7 +231,7 @@ static int64_t remove_all(world *w, bool is_within) {
 CALL(multicast_remove_all, "", TAKES_NONE, 5) { return remove_all(w, false); }
 CALL(multicast_remove_all_within, "", TAKES_NONE, 5) { return remove_all(w, true); }
 
-/* Two delegates have contexts, one dead and one alive. */
+/* Adds two delegates with weak contexts. One context is alive, and the other is dead. */
 CALL(multicast_prune, "", FAILS, 5) {
   int64_t count = multicast_count(w->m), result;
   int releases = LOAD(w->releases), after = spare_memory();
@@ -265,7 +265,7 @@ CALL(multicast_list, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
+/* The invocation calls three delegates. The fourth call is queued, or refused and counted. */
 static int64_t invoke_with(world *w, size_t size) {
   int calls = LOAD(w->calls);
   uint64_t refused = stats_of(w->queue).refused;
@@ -331,7 +331,7 @@ static multicast_invocation invocation_of(world *w, hand_over kind) {
   return how;
 }
 
-/* The invocation calls three delegates, and queues the fourth call or counts it as refused. */
+/* The invocation calls three delegates. The fourth call is queued, or refused and counted. */
 static int64_t invoke_as(world *w, const multicast_invocation *how) {
   multicast_outcome out = MULTICAST_OUTCOME_INIT;
   int calls = LOAD(w->calls), payloads = w->payloads;
@@ -415,7 +415,7 @@ static void see_listener_warning(void *context, multicast target, uint64_t count
   CHECK_EQ((label != NULL) + (function != NULL), most != 0);
 }
 
-/* Sets a watch and makes a visit. */
+/* Sets a watch, visits the delegates of the world's multicast, and removes the watch. */
 static int64_t set_watch(world *w, multicast target) {
   static int calls; /* static, because the watch remains set in the child of a fork */
   int before = LOAD(calls);
@@ -428,7 +428,8 @@ static int64_t set_watch(world *w, multicast target) {
   CHECK_OK(multicast_set_watch(target, NULL));
   if (result < 0) return result;
   CHECK_EQ(result, 4);
-  /* A watch of all multicasts also watches other threads, and other threads may remove it. */
+  /* Check the count only for a watch of one multicast, because another thread may have removed a
+   * watch of all multicasts. */
   if (target.id != 0) CHECK(LOAD(calls) - before >= 4);
   return 0;
 }
@@ -544,7 +545,7 @@ CALL(multicast_token_current, "", TAKES_NONE, 1) {
   return 0;
 }
 
-/* The call is queued, or refused and counted. */
+/* The queue either stores the call, or refuses it and counts the refusal. */
 CALL(multicast_token_invoke, "of a queued delegate", MAY_COPE, 2) {
   int releases = LOAD(w->releases), after = spare_memory();
   multicast m = multicast_create();
@@ -675,7 +676,8 @@ multicast_broadcaster broadcaster_to_end(world *w) {
   return b;
 }
 
-/* A thread without a record allocates one. If that fails, the function works without one. */
+/* A thread without a record allocates one. If the allocation fails, the function works without a
+ * record. */
 CALL(multicast_broadcaster_destroy_within, "at first", MAY_COPE, 2) {
   int after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -722,7 +724,7 @@ static void expect_known_name(void *context, uint32_t event, const void *payload
   ADD(*(int *)context, 1);
 }
 
-/* The queued call allocates memory for the name. */
+/* Queueing a call allocates memory for the name. */
 CALL(multicast_current_name, "", MAY_COPE, 4) {
   int count = 0, after = spare_memory();
   multicast_broadcaster b = multicast_broadcaster_create(NULL);
@@ -877,8 +879,8 @@ CALL(multicast_broadcaster_attach, "", MAY_COPE, 10) {
   return result;
 }
 
-/* The transport subscribes to the name, because the name has an observer, and publishes its
- * notifications. */
+/* Because the name has an observer, the transport subscribes to the name. The transport also
+ * publishes the name's notifications. */
 CALL(multicast_broadcaster_register, "with a transport", MAY_COPE, 10) {
   int releases = 0;
   multicast_transport transport = transport_counting(&releases);
@@ -914,8 +916,8 @@ void function_register(const function *f) {
   functions[function_count++] = *f;
 }
 
-/* The list does not record the kind of each handle, so try every kind. Each handle is valid as only
- * one kind. */
+/* The list does not record the kind of each handle, so try every kind. A handle is valid in the
+ * functions of only one kind of object. */
 void unmake_all(world *w) {
   while (w->made_count > 0) {
     const uint64_t id = w->made[--w->made_count];

@@ -55,14 +55,15 @@ void *use_every_function_there(void *unused); /* the body of a thread */
  * is 0. */
 int64_t keep(world *w, uint64_t handle);
 
-/* Create an object with one registration, whose `release` runs when the object ends. */
+/* Each of these functions creates an object with one registration, whose `release` runs when the
+ * object ends. */
 multicast multicast_to_end(world *w);
 multicast_lifetime lifetime_to_end(world *w);
 multicast_queue queue_to_end(world *w);
 multicast_broadcaster broadcaster_to_end(world *w);
 
-/* The removal of a delegate that has just been added. The delegate must be removed, and its
- * `release` must run once. */
+/* removal_begin() adds a delegate for the test to remove. removal_end() expects that the delegate
+ * has been removed and that its `release` has run once. */
 typedef struct removal {
   int releases;
   int64_t count;
@@ -75,7 +76,7 @@ bool count_visit(void *context, const multicast_delegate *delegate);
 bool count_registration(void *context, const multicast_registration *registration);
 bool count_line(void *context, const char *line, size_t size);
 
-/* Return options in which every field is set. */
+/* These functions return options in which every field is set. */
 const multicast_create_options *create_options_of(world *w);
 const multicast_broadcaster_options *broadcaster_options_of(world *w);
 

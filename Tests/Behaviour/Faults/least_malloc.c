@@ -1,6 +1,6 @@
-/* A malloc() for LD_PRELOAD whose blocks are never aligned better than promised: to 16 bytes, or to
- * the alignment that the caller requests. It fills blocks with a pattern and detects double
- * frees. */
+/* Replaces malloc() if preloaded with LD_PRELOAD. Blocks are never aligned better than promised: to
+ * 16 bytes, or to the alignment that the caller requests. This malloc() fills blocks with a pattern
+ * and detects double frees. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ enum { IN_USE = 0x1EA57, FREE = 0xF4EE };
 enum { LEAST = 16, SMALLEST = 6, LARGEST_OF_ARENA = 20, ARENA = 1 << 22 };
 enum { TOO_LARGE_TO_FILL = 65536 };
 
-/* A piece of an arena, which holds one block. Its size is a power of two. */
+/* A piece of an arena. It contains one block, and its size is a power of two. */
 typedef struct chunk {
   struct chunk *next; /* the next vacant chunk */
 } chunk;

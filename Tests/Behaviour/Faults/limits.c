@@ -8,8 +8,8 @@
 /* the maximum number of handles of one kind */
 enum { MOST = 1 << 26 , MOST_CALLS = 1 << 24, MOST_NAMES = 14680064 };
 
-/* Returns whether the given number of gigabytes of memory is available. If it is, extends the time
- * limit of the test. */
+/* Returns whether the given number of gigabytes of memory is available. If that much memory is
+ * available, extends the time limit of the test. */
 static bool there_are(int gigabytes) {
   long kilobytes = 0;
   char line[128];
@@ -58,8 +58,8 @@ static const kind lifetimes = {create_lifetime, end_lifetime, is_lifetime};
 /* The actual maximum is about 1 % lower than MOST, because the first slabs have fewer slots. */
 static void expect_about(int count) { CHECK(count > MOST / 100 * 99 && count <= MOST); }
 
-/* Expects that no more than 2 % of the slots' memory, plus 4 MB, is still in use. The `of_test`
- * bytes that the test itself uses for its handles do not count. */
+/* Calls multicast_trim(), and expects that no more than 2 % of the slots' memory, plus 4 MB, is
+ * still in use. The test itself uses `of_test` bytes for its handles, which do not count. */
 static void expect_memory_back(int64_t before, int64_t peak, int64_t of_test) {
   CHECK(multicast_trim() >= 0);
   int64_t left = resident_bytes() - before - of_test;
@@ -101,7 +101,7 @@ TEST(limit_of_multicasts_is_a_status_and_room_comes_back) { create_all(&multicas
 TEST(limit_of_lifetimes_is_a_status_and_room_comes_back) { create_all(&lifetimes); }
 
 /* Half of the registrations are in one multicast, and the other half are spread over multicasts of
- * all stripes. */
+ * all stripes. A stripe is a group of multicasts that share a pool of slots. */
 TEST(limit_of_registrations_is_a_status_and_room_comes_back) {
   enum { AT_ONCE = 4096, OTHERS = 64 };
   static multicast_delegate delegates[AT_ONCE];

@@ -20,8 +20,8 @@ typedef struct attempt {
   world w;
 } attempt;
 
-/* Returns whether all workers of stopped queues have ended. Until a worker ends, it keeps its
- * thread record. */
+/* Returns whether all workers of stopped queues have ended. A worker occupies a thread record until
+ * it ends. */
 static bool is_without_other_threads(void) {
   DIR *tasks = opendir("/proc/self/task");
   int count = 0;
@@ -88,7 +88,7 @@ static void fail_at_first(const function *f, int which) {
 }
 
 /* Repeats all failures until the amount of allocated memory no longer grows. The first repetitions
- * may increase it, because the library keeps some memory for reuse. */
+ * may allocate more memory, because the library keeps some for reuse. */
 static void fail_again_and_again(const function *f, int unused) {
   int64_t bytes = -1, blocks = -1;
   for (int sweep = 0; bytes != allocated_bytes || blocks != allocated_blocks; ++sweep) {

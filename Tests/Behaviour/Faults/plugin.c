@@ -1,4 +1,4 @@
-/* A plugin whose code is loaded, called through the library, and unloaded. */
+/* The tests load this plugin, call its code through the library, and unload it. */
 
 #include "plugin.h"
 

@@ -211,7 +211,7 @@ static void run_round(uint64_t round) {
     if (m.id != 0) CHECK_OK(multicast_destroy(m));
     if (l.id != 0) CHECK_OK(multicast_lifetime_end(l));
   }
-  /* Some workers may still be ending, and have yet to release their last objects. */
+  /* Some workers may still be ending, and may not yet have released their last objects. */
   EVENTUALLY(LOAD(released) == LOAD(owed));
   EVENTUALLY(LOAD(payloads_released) == LOAD(payloads_owed));
 }

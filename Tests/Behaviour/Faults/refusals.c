@@ -20,7 +20,7 @@ static void expect_nothing_can_be_created(void) {
 }
 
 /* Tries to create objects while the request is refused, often enough that any resource leaked by a
- * failed creation would be exhausted. Then expects everything to work. */
+ * failed creation would be exhausted. When the request is granted again, everything must work. */
 static void is_refused_then_granted(ask *a) {
   int64_t bytes = 0;
   use_test_allocator();
@@ -278,7 +278,8 @@ static const struct {
 };
 enum { REMOVAL_COUNT = sizeof removals / sizeof *removals };
 
-/* A multicast with a single invoker needs no heavy fence. */
+/* While only one thread has invoked a multicast, removals by that thread need no membarrier
+ * call. */
 static void use_with_single_invoker(void) {
   int calls = 0, releases = 0;
   multicast m = multicast_create();

@@ -1,7 +1,7 @@
 /* During an invocation, another thread removes the delegates, makes the library replace the list,
  * and overwrites all memory that the library has freed. The tests do this at many different
- * instructions of the invocation. If the invocation did not read the list pointer again after
- * publishing the list, these tests would crash. */
+ * instructions of the invocation. After an invocation has announced which list it is reading, it
+ * must read the list pointer again. Without the second read, these tests would crash. */
 
 #include "steps.h"
 
@@ -43,7 +43,8 @@ FUNCTION(call_numbered, int *number) {
 
 FUNCTION(ignore_call, void *unused) {}
 
-/* Some delegates are plain. Others have details, which are freed along with the delegates. */
+/* Every second delegate has an event mask. The library allocates memory for the mask, and frees it
+ * along with the delegate. */
 static void add_delegates(void) {
   static int numbers[COUNT] = {0, 1, 2, 3};
   const multicast_add_options options = ADD_OPTIONS(.events = 1);
@@ -73,7 +74,8 @@ static void invoke_target(void) {
   CHECK(multicast_invoke(target, 0, NULL, 0) >= 0);
 }
 
-/* Stops at every third instruction, which suffices because all critical windows are longer. */
+/* Stops at every third instruction, which suffices because every critical window is longer than
+ * that. */
 static void at_steps(int first, void (*prepare)(multicast)) {
   int times = 1, removed_at;
   calls_made = removals = 0;
@@ -89,8 +91,8 @@ static void at_steps(int first, void (*prepare)(multicast)) {
   CHECK(removed_at > 200 && calls_made > 0 && removals > 0);
 }
 
-/* Removals in quick succession switch the multicast to the fenced mode, in which invocations
- * execute the fences. */
+/* Removals in quick succession switch the multicast to its fenced mode, in which invocations
+ * execute full fences so that removals need no membarrier call. */
 static void let_it_be_fenced(multicast m) {
   let_two_threads_invoke(m);
   for (int i = 0; i < 1000; ++i)

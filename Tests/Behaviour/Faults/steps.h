@@ -8,10 +8,10 @@ typedef enum due { NOT_YET, NOW, NO_MORE } due;
 
 /* Runs `body` on a new thread. After `body` has called begin_steps(), a signal handler on that
  * thread calls `when` before each of the library's instructions. If `when` returns NOW, the new
- * thread waits until `answer` has run on the calling thread. It waits for at most 100 ms, because
- * it may be holding a lock of the library that `answer` needs, unless `answer` calls
- * need_no_lock(). After the wait it continues, and `when` is not called again until `answer` has
- * returned.
+ * thread waits until `answer` has run on the calling thread. The new thread waits for at most 100
+ * ms, because it may be holding a lock of the library that `answer` needs. If `answer` calls
+ * need_no_lock(), the limit no longer applies. After the wait the new thread continues, and `when`
+ * is not called again until `answer` has returned.
  *
  * Returns how many times `answer` has run. */
 int answer_at_steps(void (*body)(void), due (*when)(void), void (*answer)(void));

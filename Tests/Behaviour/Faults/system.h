@@ -1,5 +1,5 @@
-/* Replacements for libc functions. The library calls them instead of libc's own, and they can fail,
- * delay their callers, or return wrong times. */
+/* Replacements for libc functions. The library calls the replacements, which can fail, delay their
+ * callers, or return wrong times. */
 
 #ifndef SYSTEM_H
 #define SYSTEM_H
@@ -17,8 +17,9 @@ typedef struct ask {
 /* If this environment variable is set, pthread_atfork() fails while the library is being loaded. */
 #define REFUSE_FORK_HANDLERS_AT_LOAD "REFUSE_FORK_HANDLERS_AT_LOAD"
 
-/* These control pthread_create, pthread_setspecific, pthread_key_create, pthread_atfork,
- * pthread_condattr_setclock, eventfd, mmap and posix_memalign. */
+/* These variables control the replacements of pthread_create, pthread_setspecific,
+ * pthread_key_create, pthread_atfork, pthread_condattr_setclock, eventfd, mmap and
+ * posix_memalign. */
 extern ask ask_thread, ask_specific, ask_key, ask_fork_handlers, ask_eventfd, ask_map, ask_aligned;
 
 /* If not NULL, threads that the library starts wait until this gate opens. */

@@ -19,7 +19,7 @@ static void on_a_stack_of(size_t size, void *(*body)(void *), void *argument) {
   join_thread(thread);
 }
 
-/* The 16 KB also have to hold this program's stack frames and thread-local variables. */
+/* The 16 KB must also have room for this program's stack frames and thread-local variables. */
 TEST(stack_of_16_kilobytes_is_enough_for_every_function) {
   on_a_stack_of(16384, use_every_function_there, NULL);
 }
@@ -71,7 +71,7 @@ static int64_t by_token_invoke(nest *n) { return multicast_token_invoke(n->token
 static int64_t by_token_visit(nest *n) {
   return multicast_token_visit(n->token, visit_deeper, n);
 }
-/* Makes the call to the delegate that the delegate itself has queued. */
+/* Runs the queue, in which the delegate has queued another call to itself. */
 static int64_t by_run(nest *n) { return multicast_queue_run(n->queue, 1); }
 
 static void *nest_to_the_limit(void *argument) {
@@ -116,7 +116,8 @@ TEST(stack_of_64_to_352_kilobytes_is_enough_for_256_levels) {
       {64, by_invoke, none},
       {64, by_visit, none},
       {64, by_notify, none},
-      /* Each level needs at most 1,300 bytes of stack, including the stack of these delegates. */
+      /* Each level of nesting needs at most 1,300 bytes of stack, including this test's
+       * delegate. */
       {320, by_invoke_with, none},
       {352, by_notify_with, none},
       {192, by_token_invoke, none},

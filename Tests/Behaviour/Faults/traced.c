@@ -1,6 +1,6 @@
-/* A debugger or profiler stops a thread with ptrace() inside a call, while the thread is sleeping
- * in a removal, or at any instruction of a removal. The timeouts of other threads still work, and
- * everything continues afterwards. */
+/* A debugger or profiler stops a thread with ptrace(). The thread may be inside a call, asleep in a
+ * removal, or at any instruction of a removal. Meanwhile, the timeouts of other threads still work;
+ * afterwards, everything continues. */
 
 #include "child.h"
 
@@ -140,8 +140,8 @@ static void *remove_it(void *argument) {
   return NULL;
 }
 
-/* Stops the thread, which must be asleep, because a running thread may be holding one of the test's
- * locks. Returns false if ptrace() is not permitted, in which case there is nothing to test. */
+/* Stops the thread. It must be asleep, because a running thread may be holding one of the test's
+ * locks. Returns false if ptrace() is not permitted, so that the caller can skip the test. */
 static bool is_stopped(tracer *t, traced *thread) {
   if (tell(t, STOP, thread->number)) return true;
   puts("ptrace is not permitted here");

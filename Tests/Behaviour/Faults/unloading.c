@@ -95,7 +95,7 @@ static void join_threads(const pthread_t *threads) {
   for (int i = 0; i < THREADS; ++i) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
 
-/* Waits until every thread has invoked several times. */
+/* Waits until the threads have invoked the multicast several times. */
 static void let_them_invoke(void) {
   int64_t before = LOAD(invocations);
   while (LOAD(invocations) < before + INT64_C(20) * THREADS) usleep(100);

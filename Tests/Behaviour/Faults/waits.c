@@ -41,7 +41,7 @@ static void begin_called(scene *s) {
   gate_wait(&s->b.entered);
 }
 
-/* Like begin_called(), and then removes the delegate without waiting. */
+/* Like begin_called(), but then also removes the delegate without waiting for the call. */
 static void begin_removed(scene *s) {
   begin_called(s);
   CHECK_STATUS(multicast_token_remove_nowait(s->token), MULTICAST_PENDING);

@@ -38,8 +38,8 @@ world_state world_look(const world *w);
 /* Fails the test if the state has changed. */
 void world_expect(const world *w, const world_state *before);
 
-/* The delegate of all registrations in the world, and a second delegate, which is not registered at
- * first. */
+/* delegate_of() returns the delegate of all registrations in the world. other_delegate_of() returns
+ * a second delegate, which is not registered at first. */
 multicast_delegate delegate_of(world *w);
 multicast_delegate other_delegate_of(world *w);
 void be_released(void *context); /* counts its calls */

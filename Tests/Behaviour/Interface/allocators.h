@@ -1,4 +1,4 @@
-/* Allocators that run one of the test's functions before each allocation. */
+/* Replaces the allocator that the library uses in a test. */
 
 #ifndef ALLOCATORS_H
 #define ALLOCATORS_H

@@ -1,10 +1,10 @@
 /* While a thread is inside the allocator, another thread destroys or changes objects that the first
- * thread is using. Even so, adds and queued calls work correctly. */
+ * thread is using. The first thread's add or queued call must still work correctly. */
 
 #include "allocators.h"
 
-/* The next allocation runs this function on another thread, because an allocator must not call the
- * library itself. */
+/* The allocator must not call the library itself, so the next allocation runs this function on
+ * another thread. */
 static void *(*meanwhile)(void *);
 static bool fails_then;
 

@@ -10,8 +10,8 @@ typedef struct handle {
   uint64_t id;
 } handle;
 
-/* There are more handles than kinds: a multicast with policies, the multicast of a name, and the
- * default broadcaster are also tested. */
+/* Some kinds have more than one handle, because a multicast with policies, the multicast of a name,
+ * and the default broadcaster are also tested. */
 enum { HANDLES = 8 };
 
 static void create_each(handle handles[HANDLES]) {

@@ -154,7 +154,8 @@ static bool takes_token_stats(void *given) {
   return status == MULTICAST_OK;
 }
 
-/* The size of a struct with `fixed` bytes of fixed-size integers and with `pointers` pointers. */
+/* The size of a struct that contains `fixed` bytes of fixed-size integers, and `pointers`
+ * pointers. */
 #define BYTES(fixed, pointers) ((fixed) + (pointers) * sizeof(void *))
 #define TAKER(TYPE, SMALLEST, ...) {#TYPE, sizeof(TYPE), SMALLEST, __VA_ARGS__}
 #define SAME(TYPE, ...) TAKER(TYPE, sizeof(TYPE), __VA_ARGS__)

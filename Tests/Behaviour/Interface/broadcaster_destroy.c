@@ -1,5 +1,5 @@
 /* A thread that destroys a broadcaster or unregisters observers waits for calls on other threads.
- * Inside a call, the program may use every function without hanging. */
+ * A call to an observer may use every function of the library without hanging. */
 
 #include "broadcasters.h"
 #include "handles.h"

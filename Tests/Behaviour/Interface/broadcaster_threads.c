@@ -5,8 +5,8 @@
 
 /* ---- Locks ----------------------------------------------------------------------------------- */
 
-/* The library calls this allocator while it is holding the lock under which names are added. As
- * long as `lookups_to_make` is positive, the allocator looks up a name on another thread. */
+/* The library calls this allocator while it is holding the lock under which names are added. While
+ * `lookups_to_make` is positive, the allocator looks up a name on another thread. */
 static int lookups_to_make;
 static void *(*lookup)(void *);
 static uint64_t id_to_find;

@@ -16,7 +16,7 @@ multicast_broadcaster create_on(multicast_queue q);
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-/* NAME is the name in most tests, and LONGEST the maximum length of a name. */
+/* NAME is the name that most tests use, and LONGEST is the maximum length of a name. */
 #define NAME "UpdateTitle"
 enum { LONGEST = 255 };
 

@@ -141,7 +141,8 @@ TEST_OF_ACTOR(removed_after_a_list_in_between_was_freed_is_not_called) {
   CHECK_EQ(calls, 3 + 2);
 }
 
-/* Like the previous delegate, but pauses two delegates, one of which is not in any older list. */
+/* Like reorder_inside_then_remove_other(), but pauses two delegates, one of which is not in any
+ * older list. */
 CALLBACK(reorder_inside_then_pause_other) {
   actor *a = context;
   static int ignored;
@@ -273,7 +274,7 @@ TEST_OF_ACTOR(nested_too_deep_is_limit_at_256) {
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_ERROR(a.result, LIMIT);
   CHECK_EQ(a.calls, 256);
-  /* The failure leaves nothing behind, so the same depth can be reached again. */
+  /* The failed invocation has left nothing behind, so the same depth can be reached again. */
   a.calls = 0;
   CHECK_EQ(multicast_invoke(a.target, 0, NULL, 0), 1);
   CHECK_EQ(a.calls, 256);

@@ -204,7 +204,7 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   CHECK(strstr(dumped(&text), "thread") == NULL);
 }
 
-/* Unlike in the previous test, the waiting thread is inside a call and has a record. */
+/* In this test, the waiting thread is inside a call, so it has a thread record. */
 static multicast_token awaited;
 
 static void remove_awaited(void *context, uint32_t event, const void *payload, size_t size) {

@@ -8,8 +8,8 @@
 
 enum { LIFETIME, MULTICAST, QUEUE, TOKEN, KINDS };
 
-/* The objects of a test, one of each kind. One delegate belongs to all of them. Its call ends the
- * object that `kind` selects, and then waits. */
+/* The objects of a test, one of each kind, and a delegate that belongs to all of them. The
+ * delegate's call ends the object that `kind` selects, and then waits. */
 static struct {
   int kind;
   multicast_lifetime lifetime;

@@ -1,5 +1,5 @@
-/* Tests the functions that end or remove something within a time limit. A limit of 0 means not to
- * wait, and MULTICAST_FOREVER means to wait without a limit. */
+/* Tests the functions that end or remove something within a time limit. With a limit of 0, these
+ * functions do not wait; with MULTICAST_FOREVER, they wait without a limit. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -44,8 +44,8 @@ static multicast_status end_queue(const subject *s, uint64_t timeout_ns) {
 /* A way to end a registration. */
 typedef struct way {
   ender *end;
-  /* The results of ending the same registration a second time without waiting, first while its call
-   * is still running, and later when the call has returned. */
+  /* The results of two more attempts to end the registration without waiting. The first attempt is
+   * made while the delegate's call is still running, and the second after the call has returned. */
   multicast_status again, afterwards;
 } way;
 
@@ -54,7 +54,8 @@ static const way ways[] = {
     {end_token, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_multicast, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
     {end_lifetime, MULTICAST_ERROR_TIMEOUT, MULTICAST_ERROR_INVALID_HANDLE},
-    /* These handles are no longer valid, even while the call is still running. */
+    /* A broadcaster's or a queue's handle is no longer valid, even while the call is still
+     * running. */
     {end_broadcaster, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
     {end_queue, MULTICAST_ERROR_INVALID_HANDLE, MULTICAST_ERROR_INVALID_HANDLE},
 };

@@ -33,9 +33,9 @@ static void expect_success(pid_t child) {
 
 /* Without a sanitizer, the fork may happen at any point of the first use. ThreadSanitizer, however,
  * does not protect the locks of its malloc() across a fork, so under ThreadSanitizer the fork
- * happens after the first use, when the other thread is idle. All rounds are then alike, so a few
- * are enough. Each of them takes a second, because the sanitizer waits for the idle thread at the
- * end. */
+ * happens after the first use, when the other thread is idle. A few rounds are enough under
+ * ThreadSanitizer, because all rounds are alike. Each round takes a second, because the sanitizer
+ * waits for the idle thread at the end. */
 #ifdef __SANITIZE_THREAD__
 enum { IS_OVER_AT_FORKS = 1, ROUNDS = 5 };
 #else

@@ -346,8 +346,8 @@ void use_test_allocator(void) {
 static int membarrier_count;
 
 #ifdef __linux__
-/* A marker in a membarrier argument that the kernel ignores. The filter lets calls with this marker
- * pass. */
+/* The harness passes this number as membarrier's third argument, which the kernel ignores. The
+ * filter lets calls with this number pass. */
 enum { COUNTED = 4711 };
 
 static void filter_membarrier(uint32_t action) {

@@ -247,8 +247,8 @@ bool is_without_membarrier(void); /* true if the whole run denies membarrier */
 
 /* Returns whether the library uses only POSIX, according to the option --posix. */
 bool is_posix(void);
-/* Ends a test that needs Linux if the library uses only POSIX. The harness lists and counts the
- * tests that end like this. */
+/* Called by a test that needs Linux. Ends the test if the library uses only POSIX. The harness
+ * lists and counts the tests that this function has ended. */
 void needs_linux(const char *what);
 /* Like needs_linux(), but ends the test only if the system is not Linux. */
 void needs_kernel(const char *what);

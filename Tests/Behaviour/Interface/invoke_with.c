@@ -238,7 +238,8 @@ static void expect_refused(const multicast_invocation *how) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* bad_input_options.c tests other sizes, and structs of callers with a newer header. */
+/* bad_input_options.c tests structs of other sizes, and structs from callers with a newer
+ * header. */
 TEST(invocation_that_cannot_be_read_releases_nothing) {
   cargo c = {0, 0, 0};
   multicast_invocation how = handing_over(&c);

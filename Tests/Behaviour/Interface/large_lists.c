@@ -34,7 +34,8 @@ static void model_add(model *all, unsigned which, int32_t priority) {
   CHECK(all->count < MOST);
 }
 
-/* Returns the position of the first delegate with this `which`, or `count` if there is none. */
+/* Returns the position of the first delegate whose `which` has this value, or `count` if there is
+ * none. */
 static unsigned model_find(const model *all, unsigned which) {
   unsigned place = 0;
   while (place < all->count && all->delegates[place].which != which) ++place;

@@ -65,8 +65,8 @@ TEST(status_texts_are_those_of_all_64_bits) {
   CHECK_TEXT(multicast_status_message((INT64_C(1) << 32) + 1), "not a status of this library");
 }
 
-/* Expects the initializer macro and the inline function to produce the struct that a caller would
- * otherwise write by hand, with the right size and zeros in all other fields. */
+/* Expects the initializer macro and the inline function to produce equal structs, in which
+ * `struct_size` is the struct's size and all other fields are zero. */
 #define CHECK_DEFAULT(type, initializer)                  \
   do {                                                    \
     static type initialized = initializer;                \

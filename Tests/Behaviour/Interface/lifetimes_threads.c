@@ -1,4 +1,5 @@
-/* Lifetimes end while other threads invoke, add and remove. Millions of lifetimes leak nothing. */
+/* Lifetimes end while other threads invoke multicasts and add and remove delegates. Millions of
+ * lifetimes leak nothing. */
 
 #include "removals.h"
 

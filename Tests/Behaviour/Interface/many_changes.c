@@ -1,5 +1,5 @@
 /* A multicast changes in quick succession while other threads invoke it. Only the first few changes
- * need the kernel's memory barrier, and every removal keeps its promises. */
+ * need the kernel's memory barrier, and every removal works as documented. */
 
 #include "threads.h"
 

@@ -118,7 +118,8 @@ static void look_names_up(descent *d) {
   }
 }
 
-/* The lookup needs a frame in addition to the frames of all 256 calls. */
+/* A thread record contains a frame for each nested call. The lookup needs one more frame than the
+ * 256 calls. */
 TEST_OF_MULTICAST(names_are_looked_up_in_256_nested_calls_beside_removals) {
   static descent d;
   invoker i;
@@ -179,7 +180,7 @@ TEST(remove_in_the_innermost_of_256_nested_calls_is_pending) {
   CHECK_EQ(multicast_count(i.target), 2);
 }
 
-/* Several threads have invoked the multicast, so a removal needs the heavy fence. */
+/* Several threads have invoked the multicast, so a removal needs the kernel's memory barrier. */
 TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   static innermost i = {{{0}, 0, 0, NULL, {0}, {0}, 0, 0}, {0}, {0}, BLOCKER_INIT, 0};
   invoker outermost;
@@ -192,7 +193,7 @@ TEST(removal_and_growth_wait_for_innermost_of_256_nested_calls) {
   CHECK_EQ(i.calls, 4);
   invoke_in_background(&outermost, i.around.target);
   gate_wait(&i.b.entered);
-  /* The list that the invocation is reading is replaced by larger and larger lists. */
+  /* These adds replace the list that the invocation is reading with larger and larger lists. */
   for (int round = 0; round < 100; ++round) add(i.target, counter(&later));
   CHECK_ERROR(multicast_token_remove_within(i.token, 0), TIMEOUT);
   CHECK_ERROR(multicast_token_remove_within(i.token, 1000000), TIMEOUT);

@@ -1,6 +1,6 @@
 /* The library holds no lock while it is running one of the caller's functions. In each test, the
- * caller's function waits for another thread that uses the same multicast, which would hang if the
- * library were holding a lock. */
+ * caller's function waits until another thread has used the same multicast. That thread would hang
+ * if the library were holding a lock. */
 
 #include "harness.h"
 

@@ -1,4 +1,4 @@
-/* Delegates that record their calls in a text, which tests can compare. */
+/* Provides delegates that record their calls in a text, which tests can compare. */
 
 #ifndef NOTES_H
 #define NOTES_H
@@ -7,8 +7,8 @@
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-/* Each call appends the letter of its delegate and the number in the payload, as in "a1 b1 a2". It
- * also appends the event if the event is not 0, as in "a1@7". */
+/* Each call appends the letter of its delegate and the number in the payload, as in "a1 b1 a2". If
+ * the event is not 0, the call also appends the event, as in "a1@7". */
 extern char noted[1 << 16];
 extern size_t noted_length;
 

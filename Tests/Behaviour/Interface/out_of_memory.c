@@ -1,5 +1,5 @@
-/* A failed add changes nothing when memory runs out. Faults/memory.c makes each allocation of each
- * function fail. */
+/* If an add fails because memory has run out, it changes nothing. Faults/memory.c makes each
+ * allocation of each function fail. */
 
 #include "harness.h"
 

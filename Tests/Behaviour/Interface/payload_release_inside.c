@@ -1,5 +1,5 @@
-/* The `release` of a payload may use the library no matter when the library calls it, even while a
- * thread is ending. */
+/* The `release` of a payload may use the library whenever it runs, even while its thread is
+ * ending. */
 
 #include "payloads.h"
 

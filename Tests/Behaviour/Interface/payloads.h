@@ -1,5 +1,5 @@
-/* Payloads that count how often they are copied and released, and threads that wait for the calls
- * they have queued. */
+/* Provides payloads that count how often they are copied and released, and threads that wait for
+ * the calls they have queued. */
 
 #ifndef PAYLOADS_H
 #define PAYLOADS_H
@@ -17,17 +17,18 @@ typedef struct cargo {
 } cargo;
 void release_cargo(const void *payload, size_t size);
 
-/* The copies that copy_cargo() has made. A test can make at most MOST_COPIES. */
+/* The copies that copy_cargo() has made. A test can make at most MOST_COPIES copies. */
 enum { MOST_COPIES = 64 };
 extern cargo copies[MOST_COPIES];
 extern int copy_count;
 const void *copy_cargo(const void *payload, size_t size);
 
-/* How many times refuse_to_copy(), which reports that no memory is left, has been called. */
+/* The number of calls to refuse_to_copy(), which reports that no memory is left. */
 extern int refused_copies;
 const void *copy_nothing(const void *payload, size_t size);
 
-/* Return an invocation that hands over the cargo, or one that copies it. */
+/* handing_over() returns an invocation that hands over the cargo; copying() returns an invocation
+ * that copies it. */
 multicast_invocation handing_over(cargo *c);
 multicast_invocation copying(cargo *c);
 int64_t hand_over(multicast m, cargo *c);
@@ -48,7 +49,7 @@ multicast_delegate seeing(seen *s);
 
 multicast_invocation waiting(void);
 
-/* A thread that invokes with MULTICAST_WAIT. */
+/* A thread that invokes a multicast with MULTICAST_WAIT. */
 typedef struct waiter {
   multicast target;
   multicast_invocation how;
@@ -75,8 +76,8 @@ void expect_waited(waiter *w, int64_t result, uint64_t finished, uint64_t unfini
     CHECK_EQ((out).unfinished, UNFINISHED);                                                   \
   } while (0)
 
-/* Checks the result and the outcome of an invocation. The last arguments are the fields `called`,
- * `queued`, `refused`, `finished` and `unfinished`. */
+/* Checks the result and the outcome of an invocation. The last arguments are the expected values of
+ * the fields `called`, `queued`, `refused`, `finished` and `unfinished`. */
 #define CHECK_INVOKED(target, how, result, ...)                                               \
   do {                                                                                        \
     multicast_outcome outcome = MULTICAST_OUTCOME_INIT;                                       \

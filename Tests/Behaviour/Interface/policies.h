@@ -1,4 +1,4 @@
-/* Multicasts with policies, and delegates that invoke inside their calls. */
+/* Provides multicasts with policies, and delegates that invoke a multicast inside their calls. */
 
 #ifndef POLICIES_H
 #define POLICIES_H
@@ -7,9 +7,9 @@
 
 multicast create_with_reentry(multicast_reentry reentry);
 
-/* A delegate that records each call under the letter `name`. If the number n in the payload is
- * below `end`, it then invokes `target` `times` times, with the numbers 10 * n + 1, 10 * n + 2 and
- * so on. */
+/* A delegate that records each call under the letter `name`. If the number n in its payload is
+ * below `end`, a call also invokes `target` `times` times, with the numbers 10n + 1, 10n + 2 and so
+ * on. */
 typedef struct echo {
   multicast target;
   char name;

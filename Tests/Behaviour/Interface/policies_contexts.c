@@ -1,5 +1,5 @@
-/* Multicasts whose contexts all have the same `lock`, `unlock` and `release`, and multicasts that
- * can only be visited. */
+/* Tests multicasts whose contexts all have the same `lock`, `unlock` and `release`, and multicasts
+ * that can only be visited. */
 
 #include "payloads.h"
 #include "policies.h"

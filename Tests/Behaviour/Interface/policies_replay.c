@@ -340,7 +340,7 @@ static void add_third(echo *e) {
 
 TEST_OF_REPLAY(replay_keeps_what_another_one_needs_that_it_is_inside_of, 2) {
   invoke_numbers(1, 2);
-  /* this delegate invokes with 11, 12 and 13 when it is called with 1 */
+  /* when this delegate is called with 1, it invokes the multicast with 11, 12 and 13 */
   multicast_delegate d = echoing(&first, target, 'a', 3, 2);
   first.in_call = add_third;
   add(target, d);

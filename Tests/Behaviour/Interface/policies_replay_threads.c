@@ -1,4 +1,5 @@
-/* Multicasts replay past invocations while other threads invoke, add, remove and end. */
+/* Multicasts replay past invocations while other threads invoke them, add and remove delegates, and
+ * end. */
 
 #include "payloads.h"
 #include "policies.h"
@@ -40,8 +41,8 @@ THREAD(add_stopper, void *unused) {
   added = multicast_add(target, DELEGATE(stop_in_first, &it), &how_added, NULL);
 }
 
-/* Invokes with 1 and 2, and then adds a delegate on another thread. The replay on that thread
- * blocks inside the call with 1. */
+/* Invokes the multicast with the numbers 1 and 2, and then adds a delegate on another thread. The
+ * replay on that thread blocks inside the call with the number 1. */
 static pthread_t begin_replay(uint32_t replay) {
   create_replaying(replay);
   CHECK_EQ(invoke_number(target, 1), 0);
@@ -178,8 +179,8 @@ TEST(replay_that_is_behind_ends_when_its_delegate_is_removed) {
 /* ---- Cycles ---------------------------------------------------------------------------------- */
 
 /* Two threads must not wait for each other. One thread is in a call to the delegate of `other`, and
- * invokes `target` until it has to wait for the replay. This thread performs the replay, in which a
- * delegate removes the delegate of `other` and would have to wait for that call. */
+ * invokes `target` until it has to wait for the replay. The other thread performs the replay, in
+ * which a delegate removes the delegate of `other` and would have to wait for that call. */
 static multicast other;
 static multicast_token of_other;
 static gate is_inside = GATE_INIT, may_invoke = GATE_INIT;
@@ -217,7 +218,8 @@ TEST(replay_and_invocation_that_wait_for_each_other_do_not_hang) {
   CHECK_EQ(replayed, 201);
 }
 
-/* Like remove_in_replay(), but the removal begins to wait before the other thread invokes. */
+/* Like remove_in_replay(), but the removal begins to wait before the other thread invokes
+ * `target`. */
 static void remove_first(void *context, uint32_t event, const void *payload, size_t size) {
   if (++replayed > 1) return;
   removed = multicast_token_remove(of_other);
@@ -409,8 +411,8 @@ static void storm(uint32_t count) {
   CHECK_OK(multicast_destroy(target));
 }
 
-/* How many times each thread invokes: the value of the environment variable MULTICAST_EVENTS, or a
- * default. */
+/* The number of invocations by each thread: the value of the environment variable MULTICAST_EVENTS,
+ * or a default. */
 static uint32_t event_count(void) {
   const char *given = getenv("MULTICAST_EVENTS");
   return given == NULL ? 100000 : (uint32_t)strtoul(given, NULL, 10);

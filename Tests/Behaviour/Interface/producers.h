@@ -1,4 +1,4 @@
-/* Threads that queue calls or wait in a queue, and delegates that check the messages they
+/* Provides threads that queue calls or wait for a queue, and delegates that check the messages they
  * receive. */
 
 #ifndef PRODUCERS_H
@@ -19,7 +19,7 @@ message read_message(const void *payload, size_t size);
 
 /* ---- Producers ------------------------------------------------------------------------------- */
 
-/* A thread that invokes `count` times, with a different message each time. */
+/* A thread that invokes a multicast `count` times, with a different message each time. */
 typedef struct producer {
   multicast target;
   uint32_t number, count;

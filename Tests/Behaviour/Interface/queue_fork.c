@@ -332,7 +332,8 @@ static void find_it_closed_on_exec(void *context) {
   CHECK_EQ(flags & FD_CLOEXEC, FD_CLOEXEC);
 }
 
-/* The child's descriptor is closed on exec, even if the child had to move it to another number. */
+/* The child's descriptor is closed on exec, even if the library had to change its number in the
+ * child. */
 TEST(queue_fd_of_child_of_fork_is_not_passed_on_to_other_programs) {
   int lower = open("/dev/null", O_RDONLY);
   watched w;

@@ -4,7 +4,7 @@
 #include "notes.h"
 #include "queues.h"
 
-/* A thread that invokes once, with a number as the payload. */
+/* A thread that invokes a multicast once, with a number as the payload. */
 typedef struct sender {
   multicast target;
   int number;
@@ -158,8 +158,8 @@ TEST(queue_refuses_instead_of_blocking_a_call_of_its_worker) {
   CHECK_TEXT(figures(r.queue), "queued 2, delivered 2, refused 1");
 }
 
-/* A delegate whose call waits for `may_return` and then blocks, because it invokes into a full
- * queue. */
+/* The context of a delegate. Its call waits for `may_return`, and then makes an invocation, which
+ * blocks because a queue is full. */
 typedef struct blocked_call {
   narrow full;
   gate entered, may_return, returned;

@@ -103,7 +103,7 @@ TEST(queue_run_of_nothing_leaves_the_consumer_as_it_is) {
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   CHECK_EQ(run_elsewhere(q, 0), 0);
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
-  /* refused, because this thread ran the queue last */
+  /* this call is refused, because this thread was the last to run the queue */
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 0);
   CHECK_EQ(stats_of(q).refused, 1);
 }

@@ -37,7 +37,7 @@ static void retracts(int64_t (*remove)(removal *)) {
     CHECK_EQ(multicast_count(other), 0);
     return;
   }
-  /* only the other delegate's six calls, because the remaining calls were cancelled before the
+  /* only the other delegate's six calls remained, because the rest were cancelled before the
    * release */
   CHECK_EQ(waiting_at_release, 6);
   CHECK_TEXT(figures(r.queue), "pending 6, queued 12, cancelled 6");

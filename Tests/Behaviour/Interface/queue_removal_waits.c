@@ -1,4 +1,5 @@
-/* Removing a delegate waits for its running queued call, except inside that call. */
+/* The removal of a delegate waits for its running queued call, unless the removal is made inside
+ * that call. */
 
 #include "notes.h"
 #include "queues.h"

@@ -54,8 +54,8 @@ static multicast_queue reserving(size_t size) {
   return multicast_queue_create(&QUEUE_OPTIONS(.capacity = CALLS, .payload_size = size));
 }
 
-/* A queue, and a multicast with a delegate in it. Both have been used, so that all one-time
- * allocations have been made. */
+/* A queue, and a multicast with a delegate in it. The queue and the multicast have been used, so
+ * that all one-time allocations have been made. */
 typedef struct setting {
   multicast m;
   multicast_queue q;
@@ -168,8 +168,8 @@ TEST_OF_SETTING(queue_payloads_that_are_larger_take_an_allocation) {
   CHECK_EQ(multicast_queue_run(s->q, 0), 1);
 }
 
-/* Each call queues the next call while it is still running and using its own payload, until the
- * reserve's memory is all in use. */
+/* Each call queues the next call while it is still running and using its own payload, until all
+ * memory of the reserve is in use. */
 static setting *nested;
 static int depth, in_memory;
 

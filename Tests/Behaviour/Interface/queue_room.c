@@ -1,5 +1,5 @@
-/* A queue that blocks when it is full records which thread is expected to make room. In these
- * tests, another thread takes over that role. */
+/* If a queue blocks invocations when it is full, it records which thread is expected to make room.
+ * In these tests, a different thread becomes responsible for making room. */
 
 #include "queues.h"
 
@@ -156,7 +156,7 @@ static void remove_while_it_ends(void *(*body)(void *), void (*last)(void *)) {
   /* the thread opens the gate while the removal is sleeping */
   pthread_t ending = start_thread(open_after_a_while, &r.may_end);
   t.removal = multicast_token_remove(t.blocked);
-  /* MULTICAST_OK if the call has been refused */
+  /* the status is MULTICAST_OK if the call has been refused */
   CHECK(t.removal == MULTICAST_PENDING || t.removal == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(t.queue, 0), 1);
   CHECK_EQ(invoke_finished(&t.other), 1);
@@ -239,8 +239,8 @@ THREAD(invoke_in_crowd, crowd *c) {
   ADD(c->returned, 1);
 }
 
-/* Only this thread's runs can wake the blocked threads, since nothing else is going on in the
- * process. */
+/* Only this thread's runs can wake the blocked threads, since no other thread of the process is
+ * active. */
 TEST(queue_call_taken_out_lets_one_blocked_invocation_go_on) {
   for (uint32_t round = 0; round < 30; ++round) {
     const int capacity = 1 + (int)round % 3;

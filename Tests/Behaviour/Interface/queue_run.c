@@ -194,7 +194,8 @@ static void destroy_and_create(void *context, uint32_t event, const void *payloa
   CHECK_EQ(invoke_number(successor_target, 3), 1);
   CHECK_EQ(invoke_number(successor_target, 4), 1);
   CHECK_EQ(multicast_queue_run(successor, 1), 1);
-  /* another thread can run it, because this thread is running the destroyed queue */
+  /* another thread can run the new queue, because this thread is running only the destroyed
+   * queue */
   CHECK_EQ(run_elsewhere(successor, 1), 1);
 }
 

@@ -104,9 +104,9 @@ TEST(queue_stop_of_a_worker_before_its_turn_does_not_wait) {
   CHECK_EQ(run_finished(&c.run) + multicast_queue_run(c.r.queue, 0), 3);
 }
 
-/* Two threads that would wait for each other if neither of them gave up. The worker is in a call
- * that removes a delegate. Another thread is in a call to that delegate, and the call stops or
- * destroys the queue. */
+/* Two threads would wait for each other if neither of them gave up. The worker is in a call that
+ * removes a delegate. Another thread is in a call to that delegate, and the call stops or destroys
+ * the queue. */
 typedef struct standoff {
   multicast_queue queue;
   multicast_token direct_token;

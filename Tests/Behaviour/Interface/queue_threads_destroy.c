@@ -59,7 +59,7 @@ static void *stop_queue(void *argument) {
 }
 
 /* Runs the body on four threads at the same time, and returns how many of them received
- * MULTICAST_OK. The others must receive MULTICAST_ERROR_STATE. */
+ * MULTICAST_OK. The other threads must receive MULTICAST_ERROR_STATE. */
 static int at_once(void *(*body)(void *), multicast_queue *q) {
   pthread_t threads[4];
   int successes = 0;

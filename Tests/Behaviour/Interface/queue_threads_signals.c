@@ -1,5 +1,5 @@
-/* Waits in a queue continue despite signals and cancellation. A thread with a pending cancellation
- * does not leave a lock held. */
+/* Threads that wait for a queue keep waiting despite signals and cancellation. A thread with a
+ * pending cancellation does not leave a lock held. */
 
 #include "producers.h"
 #include "queues.h"

@@ -1,5 +1,6 @@
-/* The library calls a queue's `wake` function to notify an event loop that calls are waiting. It
- * holds no lock during this call, and never calls `wake` after the queue has been destroyed. */
+/* The library calls a queue's `wake` function to notify an event loop that calls are waiting. The
+ * library holds no lock while it calls `wake`, and never calls `wake` after the queue has been
+ * destroyed. */
 
 #include "notes.h"
 #include "payloads.h"

@@ -191,7 +191,8 @@ TEST(queue_workers_end_and_leave_nothing_behind) {
     if (i == 10) before = allocated_bytes;
   }
   EVENTUALLY(count_threads() < 10); /* this thread and threads of a sanitizer remain */
-  /* Several workers may have existed simultaneously, and the library keeps their records. */
+  /* Several workers may have existed simultaneously, so the library may have kept several thread
+   * records. */
   CHECK(LOAD(allocated_bytes) - before < INT64_C(8192) * WORKERS / 2);
 }
 

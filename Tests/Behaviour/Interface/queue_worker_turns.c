@@ -1,5 +1,5 @@
-/* If a worker is started while another thread is running the queue, the worker takes over after
- * that thread, even if that thread has ended. */
+/* If a worker is started while another thread is running the queue, the worker takes over when that
+ * thread's run ends, even if the run ends because the thread ends. */
 
 #include "harness.h"
 

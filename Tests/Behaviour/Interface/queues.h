@@ -15,7 +15,7 @@ multicast_queue default_queue(void);
 /* Adds a delegate with these flags and count_release_of() as its `release`. */
 multicast_token add_flagged(multicast m, multicast_delegate d, multicast_queue q, uint32_t flags);
 
-/* A queue that blocks when it is full. It is full, since it has room for one call and one call is
+/* A full queue that blocks invocations. The queue has room for one call, and one call is
  * waiting. */
 typedef struct narrow {
   multicast_queue queue;

@@ -190,8 +190,8 @@ TEST(release_runs_exactly_once_whoever_wins) {
 
 /* ---- The current token ----------------------------------------------------------------------- */
 
-/* The context of a delegate that may be removed during its call, in which case `release` runs once
- * the call has ended. */
+/* The context of a delegate. If the delegate is removed during its call, `release` runs once the
+ * call has ended. */
 typedef struct last_call {
   multicast_token own, in_call, in_release;
   void (*remove)(struct last_call *);

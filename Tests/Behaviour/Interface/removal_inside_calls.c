@@ -1,5 +1,5 @@
-/* A removal inside the very call that it would have to wait for returns MULTICAST_PENDING, and
- * never MULTICAST_OK. */
+/* If a delegate's call removes the delegate, the removal cannot wait for that call, so it returns
+ * MULTICAST_PENDING and never MULTICAST_OK. */
 
 #include "removals.h"
 

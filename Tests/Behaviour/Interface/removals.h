@@ -1,4 +1,4 @@
-/* Every way to remove a registration, and removals on another thread. */
+/* Provides a function for every way to remove a registration, and removals on another thread. */
 
 #ifndef REMOVALS_H
 #define REMOVALS_H
@@ -24,8 +24,9 @@ struct removal {
   pthread_t thread;
 };
 
-/* Each function removes the registration in one way. All of them return MULTICAST_OK or an error
- * status. If the library returns the number of removed delegates, which is 1, they subtract one. */
+/* Each function removes the registration in one way, and returns MULTICAST_OK or another status. If
+ * the library returns the number of removed delegates, which should be 1, the function subtracts
+ * 1. */
 int64_t by_remove(removal *r);
 int64_t by_token(removal *r);
 int64_t by_nowait(removal *r);

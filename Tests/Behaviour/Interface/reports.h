@@ -28,8 +28,8 @@ bool has_line(const char *text, const char *line);
 /* Like has_line(), but with a printf() format, and fails the test if no line matches. */
 __attribute__((format(printf, 2, 3))) void expect_line(const char *text, const char *format, ...);
 
-/* Return patterns for expect_line(): one for the calling thread's system thread ID, and one for the
- * address of a function that no library exports. */
+/* Patterns for expect_line(). own_number() matches the calling thread's system thread ID, and
+ * some_place() matches the address of a function that no library exports. */
 const char *own_number(void);
 const char *some_place(void);
 

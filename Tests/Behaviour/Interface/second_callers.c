@@ -1,5 +1,5 @@
 /* If a second thread ends a queue, lifetime, broadcaster or multicast that another thread is
- * already ending, both wait for the same calls. */
+ * already ending, both threads wait for the same calls. */
 
 #include "broadcasters.h"
 #include "removals.h"
@@ -256,8 +256,8 @@ THREAD(end_at_once, race *r) {
   ADD(r->ready, 1);
   while (LOAD(r->ready) < CALLERS) sched_yield();
   multicast_status status = r->e.end(&r->e, MULTICAST_FOREVER);
-  /* After MULTICAST_OK, no call is using the context any more, whichever thread ended the object
-   * first. */
+  /* Once any thread has received MULTICAST_OK, no call is using the context any more, whichever
+   * thread ended the object first. */
   if (status == MULTICAST_OK) {
     ADD(r->ok, 1);
   } else {

@@ -58,8 +58,8 @@ TEST(queue_create_without_room_is_out_of_memory_and_takes_none) {
   check_that_all_works();
 }
 
-/* A program must not close the queue's descriptor. If it does so anyway, the library still leaves
- * errno unchanged. */
+/* A program must not close the queue's descriptor. If a program makes this mistake, the library
+ * still leaves errno unchanged. */
 TEST_OF_MULTICAST(queue_with_a_closed_descriptor_works_and_leaves_errno) {
   enum { OF_THE_PROGRAM = 7777 };
   multicast_queue q = queue_with(4, MULTICAST_OVERFLOW_REFUSE);
@@ -189,8 +189,8 @@ FUNCTION(destroy_without_the_barrier, destroyed *d) {
   d->status = multicast_broadcaster_destroy(d->broadcaster);
 }
 
-/* Inside a call, this function would return MULTICAST_PENDING, but MULTICAST_ERROR_SYSTEM takes
- * precedence. */
+/* Because an observer's call destroys the broadcaster, the status would be MULTICAST_PENDING, but
+ * MULTICAST_ERROR_SYSTEM takes precedence. */
 TEST(broadcaster_destroy_in_a_call_without_barrier_is_system) {
   destroyed d = {{0}, MULTICAST_OK};
   if (is_without_membarrier()) return; /* the barrier was never granted */

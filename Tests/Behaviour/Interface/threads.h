@@ -11,7 +11,8 @@ extern const gate shut;
 /* The body of a thread that pauses for A_WHILE_MS and then opens the gate `to_open`. */
 void *open_after_a_while(void *to_open);
 
-/* Invokes on this thread and on another thread, so that later removals need the heavy fence. */
+/* Invokes the multicast on this thread and on another thread, so that later removals need the
+ * kernel's memory barrier. */
 void let_two_threads_invoke(multicast m);
 
 /* Returns `size`, or the minimum stack size if that is larger, as on arm64 with glibc, where the

@@ -173,7 +173,7 @@ TEST(token_current_in_a_release_is_the_call_that_it_is_run_in) {
   multicast_delegate outer;
   multicast_add_options options = ADD_OPTIONS(.release = note_current, .flags = MULTICAST_ONCE);
   multicast_delegate once = counter(&calls);
-  /* its release runs after its own call, but inside the outer call */
+  /* this delegate's `release` runs after its own call, but inside the outer call */
   add_with(inner, once, &options);
   outer.function = invoke_inner;
   outer.context = &inner;
@@ -192,7 +192,8 @@ static int guarded_step; /* 1: invoke now, 2: has invoked, 3: finished */
 static int64_t called_before_token = -1;
 
 THREAD(invoke_when_notified, void *unused) {
-  /* This invocation makes the multicast count as invoked by more than one thread. */
+  /* With this invocation, a second thread has invoked the multicast, so the add cannot assume a
+   * single invoker. */
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);
   while (LOAD(guarded_step) == 0) sched_yield();
   called_before_token = multicast_invoke(guarded_target, 0, NULL, 0);
@@ -215,7 +216,7 @@ TEST(add_writes_the_token_before_the_delegate_can_be_called) {
   CHECK(guarded_page != MAP_FAILED);
   multicast_token *token = guarded_page;
   guarded_target = multicast_create();
-  /* Prepare a list with room for another delegate, and invoke on this thread. */
+  /* Prepare a list with room for another delegate, and invoke the multicast on this thread. */
   multicast_token first = add(guarded_target, counter(&calls));
   CHECK_OK(multicast_token_remove(first));
   CHECK_EQ(multicast_invoke(guarded_target, 0, NULL, 0), 0);

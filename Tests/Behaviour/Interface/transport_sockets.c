@@ -1,4 +1,4 @@
-/* A custom transport over a pair of sockets, as in examples-c/14_transport.c. */
+/* Tests a custom transport over a pair of sockets, like examples-c/14_transport.c. */
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,8 +23,8 @@ static multicast_status send_message(void *context, const char *name, uint32_t e
                                                                         : MULTICAST_ERROR_SYSTEM;
 }
 
-/* A thread that delivers until the other side closes its socket. The data that it receives may be
- * malformed. */
+/* A thread that receives and delivers messages until the other side closes its socket. The messages
+ * may be malformed. */
 typedef struct receiver {
   multicast_broadcaster broadcaster;
   int socket;
@@ -57,7 +57,7 @@ static void keep_and_notify(void *context, uint32_t event, const void *payload, 
   gate_open(&has_arrived);
 }
 
-/* Two broadcasters that behave as if each were in its own process. */
+/* The two broadcasters behave as if each were in its own process. */
 TEST(transport_of_sockets_notifies_another_broadcaster) {
   multicast_broadcaster here = create(), there = create();
   int sockets[2];

@@ -480,7 +480,8 @@ TEST(transport_publishes_what_was_waited_for_too_long) {
   observe(b, NAME, counter(&calls));
   expect_notified(&it, "+" NAME);
   CHECK_EQ(notify(b, NAME), 1);
-  /* this run makes the thread the queue's consumer, so its notification must not wait for calls */
+  /* this run makes this thread the queue's consumer, so the notification below must not wait for
+   * calls */
   CHECK_EQ(multicast_queue_run(q, 0), 1);
   how.flags = MULTICAST_WAIT;
   CHECK_EQ(multicast_broadcaster_notify_with(b, NAME, &how, &out), 1);

@@ -1,4 +1,4 @@
-/* Transports that record their notifications. */
+/* Provides transports that record their notifications. */
 
 #ifndef TRANSPORTS_H
 #define TRANSPORTS_H

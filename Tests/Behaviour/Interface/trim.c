@@ -1,5 +1,5 @@
-/* multicast_trim() makes vacant slots available to every stripe and returns their pages to the
- * system. After that, no handle is issued a second time. */
+/* multicast_trim() makes vacant slots available to all multicasts and returns the pages of these
+ * slots to the system. Even after trimming, no handle is issued a second time. */
 
 #include <unistd.h>
 

@@ -36,7 +36,7 @@ typedef struct destroyer {
 } destroyer;
 
 THREAD(destroy_some, destroyer *d) {
-  multicast_invoke(filled[0], 0, NULL, 0); /* only a thread that has invoked caches slots */
+  multicast_invoke(filled[0], 0, NULL, 0); /* only threads that have invoked one cache slots */
   for (int i = 0; i < d->count; ++i) CHECK_OK(multicast_destroy(filled[i]));
   gate_open(&d->have_destroyed);
   gate_wait(&d->let_go);

@@ -161,7 +161,8 @@ TEST(wait_of_two_threads_for_queues_that_none_has_run_goes_on) {
 
 /* ---- Threads that wait for each other -------------------------------------------------------- */
 
-/* Each queue's worker waits for a call in the next queue. The worker of `q[first]` begins. */
+/* Each queue's worker waits for a call in the next queue. The worker of `q[first]` is the first to
+ * wait. */
 static void wait_in_a_circle(int count, int first) {
   multicast_queue q[3];
   inside i[3];
@@ -291,7 +292,8 @@ TEST(removal_of_one_whose_call_waits_for_unrun_queue_is_pending) {
   expect_pending_removals(default_queue);
 }
 
-/* This thread removes the delegate and waits for its call. After that, the call begins to wait. */
+/* This thread removes the delegate and waits for its call. Only then does the call begin to wait
+ * for the queue. */
 static void expect_waits_that_end(multicast_queue (*make)(void)) {
   for (int how = 0; how < ENDINGS; ++how) {
     multicast_queue q = make();
@@ -312,8 +314,8 @@ TEST(wait_for_queue_of_remover_of_the_waiter_is_unfinished) {
   expect_waits_that_end(queue_of_this_thread);
 }
 
-/* No thread has run the queue yet, so the library must assume that any thread may have to run it.
- * That includes this thread, even if it is using the library for the first time. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
+ * including this thread, which may be using the library for the first time. */
 THREAD(remove_waiting_delegates, void *is_known) {
   if (is_known != NULL) CHECK_EQ(multicast_invoke(multicast_create(), 0, NULL, 0), 0);
   expect_waits_that_end(default_queue);
@@ -365,9 +367,9 @@ TEST(wait_in_release_for_unrun_queue_unfinished_by_new_thread) {
   wait_in_a_release(NULL);
 }
 
-/* A cycle of three threads. A queue's worker waits for a call in a second queue, which no thread
- * has run yet, so that this thread might have to run it. This thread waits for a delegate's call on
- * a third thread, and that call waits for the worker. */
+/* Three threads would wait for each other in a cycle. A queue's worker waits for a call in a second
+ * queue, which no thread has run yet, so that this thread might have to run it. This thread waits
+ * for a delegate's call on a third thread, and that call waits for the worker. */
 typedef struct chain {
   scene s;
   multicast into_q;
@@ -408,8 +410,8 @@ TEST(wait_for_waiter_of_unrun_queue_unfinished_by_new_thread) {
   on_another_thread(remove_in_a_chain, NULL);
 }
 
-/* Once the awaited calls have been made, a removal must no longer count the thread as waiting, even
- * if the thread has not yet woken up. */
+/* Once the awaited calls have been made, a removal must no longer regard the thread as waiting for
+ * them, even if the thread has not yet woken up. */
 TEST(removal_right_after_awaited_calls_were_made_waits) {
   for (int round = 0; round < 100; ++round) {
     multicast_queue q = queue_of_this_thread();
@@ -523,7 +525,7 @@ TEST_OF_MULTICAST(removal_cancels_queued_calls_before_it_waits) {
   CHECK_OK(multicast_queue_destroy(q));
 }
 
-/* The blocked call that wait_and_let_go() lets return after waiting. */
+/* After waiting, wait_and_let_go() lets this blocked call return. */
 static blocker *let_go_after;
 
 static void wait_and_let_go(void *context, uint32_t event, const void *payload, size_t size) {

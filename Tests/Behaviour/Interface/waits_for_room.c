@@ -1,5 +1,5 @@
 /* A removal waits for a call, and the call waits for room in a full queue that the removing thread
- * would have to run. One of the two, either the removal or the call, must give up waiting. */
+ * would have to run. Either the removal or the call must give up waiting. */
 
 #include "threads.h"
 
@@ -210,8 +210,8 @@ TEST(queue_full_refuses_nobody_while_its_thread_waits_elsewhere) {
   CHECK_STATUS(multicast_token_remove_nowait(token), MULTICAST_PENDING);
   threads[0] = start_thread(produce, &p);
   threads[1] = start_thread(release_both, &p);
-  /* This returns MULTICAST_PENDING if the other thread has not yet completed the removal and might
-   * be waiting for this thread. Either way, the call must have ended. */
+  /* The result is MULTICAST_PENDING if the other thread has not yet completed the removal and might
+   * be waiting for this thread. Whatever the result, the call must have ended. */
   CHECK(multicast_lifetime_end(lifetime) >= MULTICAST_OK);
   CHECK(LOAD(b.has_left));
   CHECK_EQ(multicast_queue_run(queue, 1), 1);
@@ -277,8 +277,8 @@ TEST(removal_waits_for_a_call_that_this_thread_has_made_room_for) {
   for (int i = 0; i < 30; ++i) CHECK_OK(remove_what_was_woken(false));
 }
 
-/* The removal is pending if the call is already waiting for room again. Otherwise the queue refuses
- * the call, and the removal returns MULTICAST_OK. */
+/* If the call is already waiting for room again, the removal returns MULTICAST_PENDING; otherwise,
+ * the queue refuses the call, and the removal returns MULTICAST_OK. */
 TEST(removal_ends_where_its_call_was_woken_and_finds_no_room) {
   for (int i = 0; i < 30; ++i) {
     multicast_status status = remove_what_was_woken(true);
@@ -292,8 +292,8 @@ TEST(removal_is_pending_where_its_call_needs_an_unrun_queue) {
   remove_what_waits_for_room(&c, queue_with(1, MULTICAST_OVERFLOW_BLOCK));
 }
 
-/* No thread has run the queue yet, so the library must assume that any thread may have to run it.
- * That includes this thread, even if it is using the library for the first time. */
+/* No thread has run the queue yet, so the library must assume that any thread may have to run it,
+ * including this thread, which may be using the library for the first time. */
 THREAD(remove_what_will_wait_for_room, void *is_known) {
   static cycle c = {{0}, GATE_INIT, GATE_INIT, GATE_INIT, -1, 0};
   int calls = 0;
@@ -480,8 +480,8 @@ TEST(lifetime_end_waits_for_no_release_that_needs_an_unrun_queue) {
   pthread_t remover = start_thread(remove_its_member, &f);
   gate_wait(&f.entered);
   pause_ms(50);
-  /* If the release is already waiting for room, this thread might have to run the queue, so the end
-   * of the lifetime is pending. Otherwise the queue refuses the call. */
+  /* If the release is already waiting for room, this thread might have to run the queue, so
+   * multicast_lifetime_end() returns MULTICAST_PENDING; otherwise, the queue refuses the call. */
   multicast_status status = multicast_lifetime_end(options.lifetime);
   CHECK(status == MULTICAST_PENDING || status == MULTICAST_OK);
   CHECK_EQ(multicast_queue_run(q, 1), 1);

@@ -1,4 +1,4 @@
-/* Watches that record their notifications. */
+/* Provides watches that record their notifications. */
 
 #ifndef WATCHES_H
 #define WATCHES_H
@@ -6,7 +6,7 @@
 #include "payloads.h"
 #include "removals.h"
 
-/* The context of a watch's functions, which stores their notifications. */
+/* The context of a watch's functions, in which they store the notifications that they receive. */
 typedef struct witness {
   int calls, slow, stuck;
   multicast_token token;  /* from the last notification */
@@ -23,13 +23,14 @@ typedef struct witness {
 multicast_watch watching(witness *w);
 multicast_watch counting_calls(witness *w); /* sets only `called` */
 
-/* Set or remove the watch of a multicast or of all multicasts, and expect success. */
+/* These functions set or remove the watch of a multicast or of all multicasts, and expect
+ * success. */
 void watch(multicast m, multicast_watch watch);
 void watch_all(multicast_watch watch);
 void unwatch(multicast m);
 void unwatch_all(void);
 
-/* Return the counts of a registration, or expect the given counts. */
+/* counted() returns the counts of a registration, and expect_counted() expects the given counts. */
 multicast_token_stats counted(multicast_token token);
 void expect_counted(multicast_token token, uint64_t calls, uint64_t queued, uint64_t dropped);
 

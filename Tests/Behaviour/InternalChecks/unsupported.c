@@ -111,8 +111,8 @@ static void leave_a_run(void) {
 
 TEST(queued_call_left_by_longjmp_is_found) { ends_by_check(leave_a_run, left); }
 
-/* Invokes from deep on the stack, because the checks could mistake later calls that are deeper than
- * this call for calls nested inside it. */
+/* Invokes the multicast from deep on the stack. If later calls were deeper on the stack than this
+ * call, the checks could mistake them for calls nested inside it. */
 static __attribute__((noinline)) void invoke_deeper(multicast m) {
   volatile char room[4096];
   room[0] = 0;

@@ -1,6 +1,6 @@
 /* A program without races. A race detector must recognize that the library orders an add before the
- * delegate's calls, and orders these calls before the end of the removal. Otherwise it would report
- * a race on each context. */
+ * delegate's calls, and orders these calls before the end of the removal. A detector that did not
+ * know this order would report a race on each context. */
 
 #define _POSIX_C_SOURCE 200809L
 

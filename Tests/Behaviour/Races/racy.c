@@ -1,5 +1,5 @@
-/* A program with a race that detectors must report: two threads call a delegate that counts without
- * a lock. */
+/* Detectors must report the race in this program, in which two threads call a delegate that counts
+ * without a lock. */
 
 #include <multicast.h>
 

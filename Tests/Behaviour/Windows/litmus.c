@@ -1,9 +1,9 @@
 /* Checks the fences of the library on the system that runs this program.
  *
  * Two threads write one word each and then read the other thread's word. If neither thread sees the
- * other's write, a processor has reordered a read before a write. This happens without fences, and
- * a pair of fences must prevent it. The library uses either two full fences, or a compiler fence on
- * one side and a process-wide barrier on the other. */
+ * other's write, a processor has reordered a read before a write. Without fences, such reordering
+ * happens; a pair of fences must prevent it. The library uses either two full fences, or a compiler
+ * fence on one side and a process-wide barrier on the other. */
 
 #include "shims.h"
 

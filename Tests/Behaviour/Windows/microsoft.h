@@ -1,6 +1,6 @@
 /* The compiler includes this file before a source that is checked for cl. MinGW's headers need GNU
- * C. After including them, this file undefines the macros of clang and gcc, which cl does not
- * define either. */
+ * C, so this file first includes them, and then undefines the macros of clang and gcc, because cl
+ * does not define them. */
 
 #include <errno.h>
 #include <intrin.h>

@@ -76,7 +76,8 @@ void *memmem(const void *in, size_t size, const void *what, size_t length) {
 
 char **environ;
 
-/* Not needed, because the script runs each test in a separate process. */
+/* The harness does not have to start processes on Windows, because the script runs each test in a
+ * separate process. */
 int posix_spawn(pid_t *child, const char *path, void *actions, void *attributes,
                 char *const arguments[], char *const environment[]) {
   (void)child, (void)path, (void)actions, (void)attributes, (void)arguments, (void)environment;
@@ -112,7 +113,7 @@ long syscall(long number, ...) {
   return -1;
 }
 
-/* On Windows, there are no system calls to filter. */
+/* Windows has no filter for system calls, so such requests succeed without effect. */
 int prctl(int option, ...) {
   if (option == PR_SET_NAME || option == PR_GET_NAME) missing("prctl");
   return 0;

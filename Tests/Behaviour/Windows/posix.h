@@ -1,5 +1,5 @@
-/* The functions of POSIX and Linux that the C harness uses, for MinGW. The compiler includes this
- * file before each source, and finds an empty file for each header that MinGW lacks.
+/* Provides, for MinGW, the functions of POSIX and Linux that the C harness uses. The compiler
+ * includes this file before each source, and finds an empty file for each header that MinGW lacks.
  *
  * A function without a counterpart on Windows calls missing(), which ends the test with the status
  * for tests that only Linux can run. */
@@ -23,7 +23,7 @@
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
-#define tell harness_tell /* tests have functions with this name of MinGW's */
+#define tell harness_tell /* MinGW already has a function with this name */
 #undef environ
 #undef pthread_sigmask
 
@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 __attribute__((noreturn)) void missing(const char *what);
-/* Like missing(), but an expression with a value, which the macros below need. */
+/* Like missing(), but with a result, so that a macro can use the call in an expression. */
 static inline int missing_value(const char *what) { missing(what); }
 #define MISSING(WHAT) missing_value(WHAT)
 
