@@ -187,7 +187,7 @@ function(multicast_add_embedded_swift_object object)
       -S -wmo -parse-as-library -swift-version 6
       -module-name ${arg_MODULE} -enable-experimental-feature Embedded
       -enforce-exclusivity=unchecked -Xfrontend -function-sections
-      # The stack protector is off, as in C, because the code never writes beyond its stack frame.
+      # The code never writes outside its stack frame, so it needs no stack protector.
       -Xfrontend -disable-stack-protector
       # Outlining would move code out of prologues on RISC-V and invalidate the unwinding tables.
       -Xllvm -enable-machine-outliner=never

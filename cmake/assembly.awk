@@ -94,8 +94,8 @@ hidden != "" && !/^\t[a-z]/ && index($0, hidden) { gsub(hidden, thunk_of[hidden]
   $0 = $0 rest
 }
 
-# On x86-64 tail calls of an exported function are changed from jumps to calls, so that its name
-# stays on the stack while the called function runs. A jump to multicast_invoke_listed remains a
+# On x86-64, the tail calls that an exported function makes are changed from jumps to calls, so that
+# backtraces contain the exported function while the called function runs. A jump to multicast_invoke_listed remains a
 # jump, because that name is just as helpful. Functions in `jumping` keep their jumps, because calls
 # would take longer, and the names of their targets are just as helpful. No exported function has
 # more than six arguments, so nothing is passed on the stack.

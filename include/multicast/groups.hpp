@@ -74,7 +74,7 @@ class groups {
   /// Returns options that contain a group and its priority.
   ///
   /// @param key  The group. If it does not exist yet, it is created between its neighbours. Any
-  ///             number can be a key. The priority of a key near zero is the negated key.
+  ///             number can be a key. The priority of a small key is the negated key.
   /// @return Options for signal::add().
   ///
   /// Errors:    mcast::error, MULTICAST_ERROR_LIMIT: no priority is left between the neighbours.

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Generates a C source that compiles only if the header has the layouts and constants that are
-recorded in Tests/Languages/Interop/abi/multicast.abi.xml, and if it can use all initializers and
-inline functions."""
+"""Generates a C source that uses all initializers and inline functions of the header. It compiles
+only if the layouts and constants match Tests/Languages/Interop/abi/multicast.abi.xml."""
 
 import re
 import sys

@@ -1,4 +1,5 @@
-/* Tests programs that use libnats without this library, and servers that send wrong messages. */
+/* Tests how the library works with programs that use only libnats, and with servers that send
+ * malformed or unexpected messages. */
 
 #include "../Transports/Harness/asking.h"
 #include "../Transports/Harness/servers.h"

@@ -92,9 +92,9 @@ static void read_meanwhile(void) {
   EVENTUALLY(are_counted(before));
 }
 
-/* The publisher stores which entries it will overwrite, and then overwrites them. While the reader
- * delivers the first entry, the publisher writes its tenth entry, which overwrites the header of
- * the second entry. The reader must not read the second entry. */
+/* The publisher records which entries it is about to overwrite, and then overwrites them. While the
+ * reader delivers the first entry, the publisher writes its tenth entry, which overwrites the
+ * header of the second entry. The reader must not read the second entry. */
 TEST(what_is_being_overwritten_is_not_delivered) {
   broker b;
   int last;

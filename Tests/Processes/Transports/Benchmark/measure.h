@@ -14,7 +14,7 @@ enum {
   PINGS = 2000          /* the maximum number of round trips */
 };
 
-/* A connection in one process. */
+/* A client of the broker that is measured, with a connection of its own. */
 typedef struct client client;
 struct client {
   int port;

@@ -45,7 +45,7 @@ void keep_question(void *context, const transport_question *question, uint32_t e
 /* Makes a peer answer questions about a name, and waits until the other peers know this. */
 void peer_answer(peer *p, const char *name, responder *r);
 
-/* Waits until the peer knows `others` other peers, and these peers know its names. */
+/* Waits until the peer has met `others` other peers and they have learned its names. */
 void peer_meet(peer *p, int others);
 
 /* Starts two or three peers, and waits until they know each other. */
