@@ -98,7 +98,7 @@ public final class MulticastDelegate<P> {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Delegates with a higher priority are called first. Values are clamped to
   ///     `Int32`.
-  ///   - isUnique: Whether a delegate that has already been added moves to the end.
+  ///   - isUnique: Whether a delegate that is already registered moves to the end.
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
   ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
@@ -119,7 +119,7 @@ public final class MulticastDelegate<P> {
   /// Adds a delegate with options of the C interface. This function sets the options for the
   /// context, the lifetime and the label.
   ///
-  /// - Parameter function: Replaces the function that represents the delegate, unless nil.
+  /// - Parameter function: If not nil, replaces the function that represents the delegate.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -270,8 +270,7 @@ extension MulticastDelegate {
   /// - Complexity: O(delegates).
   public var isEmpty: Bool { count == 0 }
 
-  /// Whether a delegate is registered. Paused delegates are registered. False if the delegate is a
-  /// value.
+  /// Whether a delegate is registered, even if it is paused. False if the delegate is a value.
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {

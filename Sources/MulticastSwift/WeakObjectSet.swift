@@ -46,7 +46,8 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
 
   /// Inserts an object.
   ///
-  /// - Returns: The object, and whether it was inserted: false if it was already a member.
+  /// - Returns: Whether the object was inserted, which is false if it was already a member, and the
+  ///   object.
   /// - Complexity: O(1), amortized.
   @discardableResult
   public mutating func insert(_ object: T) -> (inserted: Bool, memberAfterInsert: T) {

@@ -15,10 +15,11 @@ struct NewDelegates {
   /// A linked list of details, one block per delegate; nil if the options need no details.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether a single add may add this many delegates. The limit is the number of slot indices.
-  /// Checked before the library uses any other argument.
+  /// Whether a single add may add this many delegates. The limit is the number of slot indices. It
+  /// is checked before the library uses any other argument.
   ///
-  /// - Parameter count: A `size_t`, so a negative value is a number that is too large.
+  /// - Parameter count: A count that callers pass as a `size_t`. A negative value is therefore too
+  ///   large.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -113,8 +114,8 @@ extension Multicast {
   /// Fast path for most adds. Adds a delegate with no option except a release function, if its
   /// entry can be appended. May replace the list with a larger one.
   ///
-  /// - Returns: false if this path is not sufficient or the add is not possible. In this case,
-  ///   nothing has changed.
+  /// - Returns: false if this path is not sufficient or the add is not possible. Then nothing has
+  ///   changed.
   @inline(__always)
   @_optimize(speed)
   func addPlain(
@@ -144,7 +145,8 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: nil if the caller's are invalid. If so, no option is used, not even `release`.
+  ///   - options: The caller's options, or nil if they are invalid. If so, none of them is used,
+  ///     not even `release`.
   ///   - findTarget: Called once all other arguments are known to be valid, and again if the
   ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(

@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// Looks up a name's multicast, which a caller may have destroyed. Returns none if the name does
-  /// not exist yet.
+  /// Looks up a name's multicast, which a caller may have destroyed. Returns `.none` if the name
+  /// does not exist yet.
   ///
   /// Takes no lock, unless there is no memory for the calling thread's record.
   @_optimize(speed)
@@ -52,7 +52,7 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns a name's multicast. Creates one if there is none or a caller has destroyed it.
+  /// Returns a name's multicast. Creates a multicast if there is none or a caller has destroyed it.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped

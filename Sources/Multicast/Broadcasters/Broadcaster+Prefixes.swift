@@ -9,8 +9,9 @@ import Synchronization
 /// removes the observers of both, notifies transports about both, and destroys both.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
-/// result, and invokes the multicasts found. Names and prefixes do not refer to each other, so
-/// creating one never changes the other, and the two cannot race.
+/// result, and invokes the multicasts found. Names and prefixes do not refer to each other. So
+/// creating a name never changes a prefix, creating a prefix never changes a name, and the two
+/// cannot race.
 extension Broadcaster {
   /// The steps that a notification performs in addition to calling its name's observers. Each step
   /// is one bit of a word. The word is 0 for most broadcasters, so most notifications need only one
@@ -87,7 +88,8 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// The maximum length of a prefix: one byte less than for a name, because the key adds a NUL.
+  /// The maximum length of a prefix. It is one byte less than that of a name, because the key adds
+  /// a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.

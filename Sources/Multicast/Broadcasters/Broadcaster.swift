@@ -15,7 +15,7 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
-    /// The thread that is destroying the broadcaster; none if no thread is.
+    /// The thread that is destroying the broadcaster, or `.none` if no thread is.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of the transport, or none.
     let transport: Atomic<Handle>
@@ -30,14 +30,15 @@ struct Broadcaster {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused for another broadcaster (see
+  /// `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
     self.handle = handle
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Acquire: pairs with the release in `create`.
+  /// Whether the slot still contains this broadcaster. Acquire: pairs with the release in `create`.
   var isCurrent: Bool {
     storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
@@ -57,8 +58,9 @@ struct Broadcaster {
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: if the handle is stale, this may be the queue of a later broadcaster in the
-  /// slot, but in that case no observer is registered with it.
+  /// The queue for observers registered without a queue. Relaxed is enough: if the handle is stale,
+  /// this may be the queue of a later broadcaster in the slot, but then the registration fails, and
+  /// the queue is not used.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -67,7 +69,7 @@ struct Broadcaster {
 }
 
 extension Broadcaster {
-  /// The default broadcaster of the process; none until its first use.
+  /// The default broadcaster of the process, or `.none` until it is first used.
   private static let processDefault = Atomic<Handle>(.none)
 
   /// - Returns: the handle of a broadcaster without names.

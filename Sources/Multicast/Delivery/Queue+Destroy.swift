@@ -49,7 +49,7 @@ extension Queue {
   }
 
   /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
-  /// the queue does not exist, unless another thread is still destroying it.
+  /// the queue does not exist and no thread is still destroying it.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }

@@ -1,7 +1,7 @@
 import MulticastHeader
 import Synchronization
 
-/// The action performed by an invocation for each delegate.
+/// The action that an invocation performs for each delegate.
 protocol Call {
   /// - Returns: false to stop.
   func callAsFunction(
@@ -53,7 +53,8 @@ struct AnyCall {
     var invocation = Invocation(event: 0, payload: nil, size: 0)
     /// Set only for an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// The function that visits a delegate or undoes a visit. Set only for these two kinds.
+    /// The function that visits a delegate or undoes a visit. Nil if the kind is neither `visit`
+    /// nor `undo`.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -96,7 +97,7 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked, so that calls to delegates with a queue are queued.
+  /// Whether delegates are invoked. If so, calls to delegates with a queue are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
@@ -121,7 +122,8 @@ struct AnyCall {
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed is enough, because an invocation with a higher number has taken the lock since.
+      // Relaxed is enough. If the invocation has a higher number, it received that number under the
+      // lock after `replayed` had been stored, so it reads the stored value.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -176,14 +178,15 @@ extension Registration {
   /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
   /// removed before the call.
   ///
-  /// - Parameter functions: The functions that lock and unlock the context, read before the call,
-  ///   because the delegate may remove itself.
+  /// - Parameter functions: The functions that lock and unlock the context. They are read before
+  ///   the call, because the delegate may remove itself.
   func callProtected(
     _ token: Token, _ functions: ContextLock, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // Functions read from the multicast are correct only if the registration is still live.
+    // If the functions were read from the multicast, they are correct only if the registration is
+    // still live.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context

@@ -28,7 +28,7 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Even outside all calls, this thread may have deferred invocations, because a payload's
+      // Even if this thread is outside all calls, it may have deferred invocations: a payload's
       // release function that runs between two of them may have started this invocation.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
@@ -75,7 +75,7 @@ extension Multicast {
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
-    // The invocation must not fail after it has been kept.
+    // Check this first, because the invocation must not fail after it has been kept.
     guard thread.hasRoom else { throw .limit }
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe
@@ -164,7 +164,8 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: The invocation to defer. Still belongs to the caller if this function fails.
+  ///   - invocation: The invocation to defer. It still belongs to the caller if this function
+  ///     fails.
   ///   - isLatest: Whether the invocation replaces all invocations that have already been deferred.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,

@@ -21,7 +21,7 @@ extension Policies {
     enum Function {
       /// A caller's function.
       case listenersChanged(ListenersChanged)
-      /// A transport's function, and the variable that contains the transport's handle, or none
+      /// A transport's function, and the variable that contains the transport's handle, or `.none`
       /// after the transport has been detached.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
@@ -33,14 +33,16 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// If the last notification reported that there are delegates, the handle of the transport or,
-    /// for a caller's `listeners_changed` function, of the multicast; otherwise none.
+    /// `.none` if the last notification reported that there are no delegates. Otherwise, the handle
+    /// of the notified transport, or of the multicast if the function is a caller's
+    /// `listeners_changed` function.
     var last = Handle.none
-    /// Whether a thread is notifying, and that thread's identity, which is none if there was no
+    /// Whether a thread is notifying, and that thread's identity, which is `.none` if there was no
     /// memory for the thread's record.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast no longer exists. If so, the last notifying thread ends the policies.
+    /// Whether the multicast no longer exists. If so, the notifying thread ends the policies when
+    /// it has finished.
     var isEnded = false
   }
 
@@ -101,8 +103,8 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// The value of `last` that matches the current state; none if there are no delegates. The caller
-  /// holds the stripe's lock.
+  /// The value of `last` that matches the current state, or `.none` if there are no delegates. The
+  /// caller holds the stripe's lock.
   private var wanted: Handle {
     let list = Multicast(slotOf: notifier.multicast)?.list
     if notifier.isEnded || list?.live ?? 0 == 0 { return .none }

@@ -105,7 +105,7 @@ extension Options {
   /// details, they contain a copy of the defaults.
   fileprivate mutating func complete(_ policies: Policies) {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
-    // `isObserved` and `isReplayed` make the add allocate details, which name the multicast to
+    // `isObserved` and `isReplayed` make the add allocate details. These name the multicast to
     // consult when the registration ends.
     let rules = policies.currentRules
     isObserved = rules.notifiesListenersChanged
@@ -118,9 +118,9 @@ extension Options {
 }
 
 extension Multicast {
-  /// Whether the multicast has policies. False if this multicast no longer uses its slot: in that
-  /// case, the invoker number contains the difference between two generations, or `handle` is not a
-  /// multicast's handle.
+  /// Whether the multicast has policies. False if another multicast now uses the slot, because the
+  /// invoker number then contains the difference between the two generations. Also false if
+  /// `handle` is not a multicast's handle.
   var hasPolicies: Bool {
     let number = invokerNumber
     return handle.kind == .multicast && number < Handle.oneGeneration
@@ -264,12 +264,12 @@ extension Multicast {
     }
   }
 
-  /// From now on, reports changes to this multicast's delegates. Does nothing if they have already
-  /// been started or the multicast does not exist. The multicast must not have policies.
+  /// Makes the multicast report changes to its delegates through `notifier`. Does nothing if the
+  /// multicast already reports changes or does not exist. The multicast must not have policies.
   ///
-  /// Concurrent invocations are not affected. Adds and removals read the bit under the stripe's
-  /// lock. An add or removal that takes the lock later does not use the fast paths, which do not
-  /// notify. The caller of this function checks for earlier changes itself.
+  /// Concurrent invocations are not affected. Adds and removals read `isObserved` under the
+  /// stripe's lock. An add or removal that takes the lock later does not use the fast paths, which
+  /// do not notify. The caller of this function checks for earlier changes itself.
   ///
   /// - Returns: false if it did nothing.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
@@ -310,8 +310,8 @@ extension Policies {
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
   }
 
-  /// Release: pairs with the acquire of a thread that is still reading these policies for the
-  /// slot's previous multicast, so that the reader finds that its multicast has ended.
+  /// Sets all fields. Release: pairs with the acquire of a thread that still reads these policies
+  /// for the multicast that had them before, so that the thread finds that its multicast has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules

@@ -70,7 +70,8 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// Called while another thread is ending the lifetime. Helps remove the members, and then waits.
+  /// Called while another thread is ending the lifetime. Helps that thread remove the members, and
+  /// then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
     // The other thread may have removed only some of the members so far.
@@ -116,8 +117,8 @@ extension Lifetime {
   /// - Parameters:
   ///   - own: The result for the members removed by this thread.
   ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
-  ///     the end is complete. None if this thread is ending the lifetime. In that case, it waits
-  ///     until the last member has been released.
+  ///     that thread has finished. If this thread is ending the lifetime, `.none`, and this
+  ///     function waits until the last member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
@@ -156,7 +157,7 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Called in the child of a fork. Without waiting, completes the end of each lifetime that a
+  /// Called in the child of a fork. Completes, without waiting, the end of each lifetime that a
   /// thread of the parent had begun to end.
   static func completeAllInChild() {
     pool.forEach { slot, index in

@@ -152,7 +152,8 @@ private protocol AnyOptional {
 
 extension Optional: AnyOptional {
   fileprivate static func contentType(of value: Any) -> Any.Type {
-    // The cast first checks the dynamic type of the value, which is `Self`.
+    // The value's dynamic type is `Self`. The cast compares this type first, so it does not unwrap
+    // the optional.
     guard let wrapped = value as! Self else { return Self.self }
     return ExistentialTemplates.contentType(of: wrapped)
   }

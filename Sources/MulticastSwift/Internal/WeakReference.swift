@@ -8,8 +8,8 @@ import MulticastRuntime
 /// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
 /// the runtime's ABI. macOS always uses the box, which also works with Objective-C objects.
 enum WeakReference {
-  /// Returns the object with a strong reference, or NULL if it has been deallocated. `lock`,
-  /// `unlock` and `release` are set in the multicast's options.
+  /// The function that returns the object with a strong reference, or NULL if the object has been
+  /// deallocated. `lock`, `unlock` and `release` are passed to the core in the multicast's options.
   static var lock: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     #if WeakBoxes
       return { context in
