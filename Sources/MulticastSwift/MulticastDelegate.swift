@@ -28,7 +28,7 @@ public final class MulticastDelegate<P> {
     /// Delegates are objects and are not kept alive. A delegate that has been deallocated is not
     /// called.
     case weak
-    /// Delegates are kept until they are removed or the multicast is deallocated. They may be
+    /// Delegates are kept alive until they are removed or the multicast is deallocated. They may be
     /// values.
     case strong
   }
@@ -60,7 +60,7 @@ public final class MulticastDelegate<P> {
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
-      // Setting these functions once for the whole multicast saves memory per delegate.
+      // Setting these functions once for the whole multicast saves memory for each delegate.
       options.flags = MULTICAST_VISIT_ONLY
       options.lockContext = WeakReference.lock
       options.unlockContext = WeakReference.unlock
@@ -119,7 +119,8 @@ public final class MulticastDelegate<P> {
   /// Adds a delegate with options of the C interface. This function sets the options for the
   /// context, the lifetime and the label.
   ///
-  /// - Parameter function: If not nil, replaces the function that represents the delegate.
+  /// - Parameter function: The function that represents the delegate, or nil for the usual
+  ///   function.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -223,7 +224,7 @@ public final class MulticastDelegate<P> {
   /// Removes weak delegates that have been deallocated.
   ///
   /// Calling this function is optional, because invocations and some adds also remove such
-  /// delegates. Until then, a deallocated delegate's memory is not freed, but the delegate keeps no
+  /// delegates. Until a deallocated delegate is removed, its memory is not freed, but it keeps no
   /// other object alive.
   ///
   /// - Returns: The number of delegates that were removed.

@@ -13,7 +13,7 @@ import Synchronization
 /// Closures are called by priority, then in order of addition. Each closure is called on the
 /// invoking thread or at a ``Place``. The signal retains a closure until its registration is
 /// removed or the signal is deallocated. Any thread may use a signal at any time. An invocation
-/// takes no lock, unless the signal replays.
+/// takes no lock, unless the signal replays events.
 public final class Signal<Event: Sendable>: Sendable {
   @usableFromInline let handlers: MulticastDelegate<Handler<Event>>
   @usableFromInline let replays: Bool
@@ -242,8 +242,8 @@ extension Signal {
   ///
   /// The stream ends when the iterating task is cancelled, when the stream or the signal is
   /// deallocated, or when all closures are removed. Events are buffered until the consumer takes
-  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``. This does
-  /// not happen to events from ``send(_:isolation:)``, which waits for room.
+  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``. Events
+  /// from ``send(_:isolation:)`` are not lost in this way, because it waits for room.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: How many events are buffered, and which ones.

@@ -36,7 +36,7 @@ extension Signal {
   /// for try await line in lines.values() { print(line) }   // throws a ReadError
   /// ```
   ///
-  /// If there is no error, the sequence ends like the stream of
+  /// If there is no error, the sequence ends in the same cases as the stream of
   /// ``events(bufferingPolicy:priority:)``.
   ///
   /// - Parameters: See ``events(bufferingPolicy:priority:)``.

@@ -18,8 +18,7 @@ struct NewDelegates {
   /// Whether a single add may add this many delegates. The limit is the number of slot indices. It
   /// is checked before the library uses any other argument.
   ///
-  /// - Parameter count: A count that callers pass as a `size_t`. A negative value is therefore too
-  ///   large.
+  /// - Parameter count: A caller's `size_t`, which is too large if it is negative as an `Int`.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -114,8 +113,8 @@ extension Multicast {
   /// Fast path for most adds. Adds a delegate with no option except a release function, if its
   /// entry can be appended. May replace the list with a larger one.
   ///
-  /// - Returns: false if this path is not sufficient or the add is not possible. Then nothing has
-  ///   changed.
+  /// - Returns: false if this path is not sufficient or the add is not possible, in which case
+  ///   nothing has changed.
   @inline(__always)
   @_optimize(speed)
   func addPlain(
@@ -145,8 +144,8 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: The caller's options, or nil if they are invalid. If so, none of them is used,
-  ///     not even `release`.
+  ///   - options: The caller's options, or nil if they are invalid. No invalid option is used, not
+  ///     even `release`.
   ///   - findTarget: Called once all other arguments are known to be valid, and again if the
   ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(
@@ -196,7 +195,7 @@ extension Multicast {
 
   /// Adds all delegates in order, or none if it fails.
   ///
-  /// - Returns: false if the multicast has been destroyed. In this case, nothing has changed.
+  /// - Returns: false if the multicast has been destroyed, in which case nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
   ///   delegates.
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {

@@ -117,8 +117,8 @@ extension Broadcaster {
 
 extension Broadcaster {
   /// - Parameters:
-  ///   - given: The options; nil if they are invalid.
-  ///   - name: The name; nil if it is invalid.
+  ///   - given: The options, or nil if they are invalid.
+  ///   - name: The name, or nil if it is invalid.
   static func register(
     _ handle: Handle, _ name: Name?,
     _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,

@@ -14,8 +14,8 @@ import Synchronization
 /// cannot race.
 extension Broadcaster {
   /// The steps that a notification performs in addition to calling its name's observers. Each step
-  /// is one bit of a word. The word is 0 for most broadcasters, so most notifications need only one
-  /// comparison.
+  /// has one bit in a word. The word is 0 for most broadcasters, so most notifications need only
+  /// one comparison.
   ///
   /// The bits for prefixes are never cleared, because the prefixes' multicasts continue to exist.
   /// Relaxed is enough: a thread that knows of an observer or a transport has synchronized with the
@@ -43,7 +43,7 @@ extension Broadcaster {
   ///
   /// - Parameters:
   ///   - count: The result of notifying the observers of the name itself.
-  ///   - owned: Like the parameter of `Multicast.dispatch`.
+  ///   - owned: See the parameter `owned` of `Multicast.dispatch`.
   /// - Returns: the result of the notification.
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ options: InvocationOptions, _ deadline: Timeout,
@@ -88,8 +88,8 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// The maximum length of a prefix. It is one byte less than that of a name, because the key adds
-  /// a NUL.
+  /// The maximum length of a prefix. It is one byte less than the maximum length of a name, because
+  /// the key adds a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.

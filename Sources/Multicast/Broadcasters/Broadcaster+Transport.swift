@@ -75,13 +75,14 @@ enum Transport {
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // The transport has been detached.
+    // If no delegate has been called, the transport has been detached.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
 
-  /// Whether a registration that this thread is calling belongs to a transport. Such a registration
-  /// is recognized by its release function, which stays in the slot until the call returns.
+  /// Whether a registration that this thread is calling belongs to a transport. A transport's
+  /// registration is recognized by its release function, which stays in the slot until the call
+  /// returns.
   static func isCalled(as token: Token) -> Bool {
     Registration(index: token.index).storage.pointee.word
       == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)
@@ -167,7 +168,8 @@ extension Broadcaster {
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
   /// multicasts of later names, notify the broadcaster's transport of future changes to their
-  /// observers. If it is true, makes these multicasts notify the transport of their current state.
+  /// observers. If `isNotifying` is true, makes these multicasts notify the transport of their
+  /// current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -246,7 +248,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // The transport has been detached. Another one may have been attached.
+      // The transport has been detached. Another transport may have been attached.
       last = transport
     }
   }

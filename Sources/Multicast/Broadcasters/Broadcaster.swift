@@ -4,7 +4,7 @@ import Synchronization
 
 /// The slot of a broadcaster, which maps names to multicasts.
 ///
-/// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
+/// Names are added under the names' lock. A lookup takes no lock, but publishes a hazard frame, so
 /// that the tables are not freed while it reads them. A thread that destroys the broadcaster
 /// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
 /// wait is short, because a lookup calls none of the caller's code.
@@ -17,7 +17,7 @@ struct Broadcaster {
     let queue: Atomic<Handle>
     /// The thread that is destroying the broadcaster, or `.none` if no thread is.
     let destroyer: Atomic<ThreadIdentity>
-    /// The handle of the transport, or none.
+    /// The handle of the transport, or `.none`.
     let transport: Atomic<Handle>
     /// Whether the broadcaster has or has had a transport.
     let isObserved: Atomic<Bool>
@@ -185,8 +185,8 @@ extension Broadcaster {
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // This thread itself is destroying the broadcaster, and a release function has called
-        // `destroy`.
+        // Do not wait if this thread itself is destroying the broadcaster and a release function
+        // has called `destroy` again.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

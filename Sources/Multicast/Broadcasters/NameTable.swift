@@ -119,8 +119,8 @@ struct KnownName {
 /// can fetch the multicast and the name at the same time.
 struct NameTable {
   struct Header: ~Copyable {
-    // Fields that lookups do not read come first. Otherwise the thread sanitizer would report false
-    // races (see `SlotHeader`).
+    // Fields that lookups do not read come first, because the thread sanitizer would otherwise
+    // report false races (see `SlotHeader`).
     var count: Int
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
@@ -139,8 +139,8 @@ struct NameTable {
     static let stride = 16
     let address: UnsafeMutableRawPointer
 
-    /// A tag from the hash (32 bits), and the chunk (16) and offset (16) of the name. 0 if the
-    /// place is empty.
+    /// A tag from the hash (32 bits), the number of the name's chunk (16 bits), and the name's
+    /// offset in the chunk (16 bits); 0 if the place is empty.
     var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
     }

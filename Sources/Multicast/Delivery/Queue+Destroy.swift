@@ -4,7 +4,8 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, also waits for its calls, and then fails.
+  /// If another thread is already destroying the queue, this function also waits for the queue's
+  /// calls, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }

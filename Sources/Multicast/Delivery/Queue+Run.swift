@@ -236,9 +236,9 @@ extension Queue {
     return status.count
   }
 
-  /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
-  /// ended the run. Or it may have ended inside a call, and this thread may have taken over its
-  /// record.
+  /// Whether this thread is running the queue. `runner` may be out of date, because its thread may
+  /// have ended the run. That thread may also have ended inside a call, and this thread may have
+  /// taken over its record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
@@ -330,9 +330,9 @@ extension Queue {
     lock.lock()
   }
 
-  /// Checks whether a registration is still live, after the head has been found closed. If not,
-  /// wakes the removing threads, because they may have seen a hazard that has since been cleared or
-  /// replaced.
+  /// Checks whether a registration is still live, after the head has been found closed. If it is
+  /// not live, wakes the removing threads, because they may have seen a hazard that has since been
+  /// cleared or replaced.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }

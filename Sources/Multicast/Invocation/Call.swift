@@ -3,7 +3,7 @@ import Synchronization
 
 /// The action that an invocation performs for each delegate.
 protocol Call {
-  /// - Returns: false to stop.
+  /// - Returns: false if no further delegate is to be called.
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
@@ -49,9 +49,10 @@ struct AnyCall {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
 
     var kind = Kind.invocation
-    /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
+    /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
+    /// payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Set only for an invocation with options.
+    /// The options and the outcome of an invocation with options. Nil for every other call.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
     /// The function that visits a delegate or undoes a visit. Nil if the kind is neither `visit`
     /// nor `undo`.
@@ -88,7 +89,8 @@ struct AnyCall {
     return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
+  /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
+  /// payload.
   var invocation: Invocation { pointer.pointee.invocation }
   var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
   var visit: Visit? {
@@ -97,7 +99,8 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked. If so, calls to delegates with a queue are queued.
+  /// Whether delegates are invoked, and not only visited or enumerated. An invocation queues its
+  /// calls to delegates that have a queue.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
@@ -136,7 +139,7 @@ struct AnyCall {
   ///
   /// - Parameter context: The delegate's context, or the strong pointer returned by its lock
   ///   function.
-  /// - Returns: false to stop.
+  /// - Returns: false if no further delegate is to be called.
   func callAsFunction(
     _ registration: Registration, _ token: Token, _ context: UnsafeMutableRawPointer?,
     isLocked: Bool

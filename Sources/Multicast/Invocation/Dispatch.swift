@@ -14,10 +14,10 @@ struct InvocationOptions {
   private(set) var isWaiting = false
   private var timeout: UInt64 = 0
 
-  /// The default options, for an invocation without options.
+  /// The options of an invocation for which the caller has not specified any.
   init(_ invocation: Invocation) { self.invocation = invocation }
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may
+  /// - Returns: nil if the caller's struct has unknown fields or flags, in which case no field may
   ///   be read.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
     guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
@@ -86,8 +86,8 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether the queued calls share the payload. If not, the payload is small, and each call stores
-  /// a copy.
+  /// Whether the queued calls share the payload. If they do not, the payload is small, and each
+  /// call stores a copy.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)
@@ -150,8 +150,8 @@ extension Dispatch {
 }
 
 extension Multicast {
-  /// - Parameter owned: The payload that the invocation's frame retains. On return, the payload
-  ///   that the frame retained last. The caller releases it.
+  /// - Parameter owned: The payload that the invocation's frame retains. On return, this is the
+  ///   payload that the frame retained last, and the caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
@@ -194,9 +194,9 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Makes an invocation without options. No delegate of the multicast has a queue.
+  /// Invokes the multicast without options. None of its delegates has a queue.
   ///
-  /// - Parameter owned: Like the parameter `owned` of `dispatch`.
+  /// - Parameter owned: See the parameter `owned` of `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
     if owned == nil { return invokeOutlined(invocation) }
     var outcome = multicast_outcome()

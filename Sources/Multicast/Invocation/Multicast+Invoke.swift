@@ -5,9 +5,9 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
-  /// executes no fence instruction either if the kernel supports expedited membarrier and the
-  /// multicast is not fenced.
+  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. If
+  /// the kernel supports expedited membarrier and the multicast is not fenced, it executes no fence
+  /// instruction either.
   ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
@@ -124,7 +124,7 @@ extension Multicast {
     return withList(thread, frame, mode) { list in body(list, frame, mode) }
   }
 
-  /// Does not call `body` if no delegate has ever been added.
+  /// Calls `body` with the list, unless there is no list because no delegate has ever been added.
   private func withList(
     _ thread: ThreadRecord, _ frame: Frame, _ mode: Mode, _ body: (InvocationList) -> Int64
   ) -> Int64 {
@@ -201,14 +201,14 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// A copy of the multicast's special bits, read by an invocation.
+  /// The multicast's special bits, as an invocation has read them.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. Otherwise the invocation executes a full fence for each
-    /// delegate.
+    /// Whether light fences are enough. If they are not, the invocation executes a full fence for
+    /// each delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
@@ -230,8 +230,8 @@ extension Multicast {
   /// 3. The writer has released the lock before the check. This thread then sees everything that
   ///    the writer did, including a changed word and the flag for watching all multicasts.
   ///
-  /// - Returns: whether this thread has been registered. It has not if another thread had been
-  ///   registered or a special bit was set, or if there is no membarrier.
+  /// - Returns: false if another thread had already been registered, if a special bit was set, or
+  ///   if there is no membarrier.
   @inline(__always)
   private func claim(_ thread: ThreadRecord) -> Bool {
     invokers == 0 && Fence.isAsymmetric
@@ -311,8 +311,8 @@ extension Multicast {
 }
 
 extension InvocationList {
-  /// The loop of a biased invocation. It leaves the first delegate that is not plain, and all later
-  /// ones, to `Walk`. No other code of the library runs as often.
+  /// The loop of a biased invocation. If it finds a delegate that is not plain, `Walk` continues
+  /// the invocation at this delegate. No other code of the library runs as often as this loop.
   ///
   /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
   /// and then checks the slot. After the call, it clears the hazard, executes another light fence,

@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension Multicast {
-  /// Visits every delegate. If the visitor returns false, stops and, if `undo` is not nil, undoes
-  /// the earlier visits.
+  /// Visits the delegates until the visitor returns false. If that happens and `undo` is not nil,
+  /// undoes the earlier visits.
   ///
   /// - Parameter undo: The call that undoes a visit, or nil if visits are not to be undone.
   /// - Returns: the number of visits that have not been undone, or a negative status code.
@@ -102,7 +102,7 @@ struct Enumeration {
 
   /// Passes a registration protected by this thread's hazard, unless it has been removed.
   ///
-  /// - Returns: false to stop.
+  /// - Returns: false if no further registration is to be passed.
   mutating func pass(
     _ registration: Registration, _ token: Token, strong: UnsafeMutableRawPointer?
   ) -> Bool {
@@ -121,7 +121,7 @@ extension Multicast {
   /// Passes every registration to a function, and removes registrations whose contexts are dead.
   ///
   /// - Returns: the number of registrations passed to the function or, if there is no function, the
-  ///   number of removed registrations. If it fails, a negative status code.
+  ///   number of removed registrations. A negative number is a status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count

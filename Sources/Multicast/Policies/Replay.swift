@@ -12,8 +12,8 @@ import Synchronization
 /// critical section. Invocations with higher numbers than the replayed ones call the delegates
 /// directly.
 struct Replay {
-  /// The number of invocations to keep, or 0 if nothing is replayed. More are kept while a replay
-  /// still needs them.
+  /// The number of invocations to keep, or 0 if nothing is replayed. More invocations are kept
+  /// while a replay still needs them.
   let most: UInt32
   private var kept = KeptInvocations()
   /// The number of the newest kept invocation.

@@ -94,8 +94,8 @@ struct CallRing: ~Copyable {
   // MARK: - Appending calls
 
   /// Appends a call without its payload, which the caller then sets. The caller has made sure that
-  /// fewer calls are waiting than the capacity allows, and that the ring has a free place. It has
-  /// one if the tail is below `fastPathEnd` or `makeRoom` has been called.
+  /// fewer calls are waiting than the capacity allows, and that the ring has a free place. The ring
+  /// has a free place if the tail is below `fastPathEnd` or `makeRoom` has been called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: RegistrationDetails.Address
@@ -172,8 +172,8 @@ struct CallRing: ~Copyable {
     skipGaps()
     var position = head.position
     if position == tail { return nil }
-    // If there are no gaps, the newest call is in the last place before the tail. If there are, it
-    // may be in an earlier place, so copy only one call.
+    // If there are no gaps, the newest call is in the last place before the tail. If there are
+    // gaps, it may be in an earlier place, so copy only one call.
     let most = keepsLast && gaps > 0 ? 1 : min(most, tail &- position &- (keepsLast ? 1 : 0))
     copies.pointee = call(position).pointee
     position &+= 1
@@ -265,8 +265,8 @@ struct CallRing: ~Copyable {
   }
 }
 
-/// The position of the oldest call in a ring. The thread that runs the queue moves the head for
-/// each call that it takes out, without a lock as long as the head is *open*.
+/// The position of the oldest call in a ring. The thread that runs the queue moves the head
+/// whenever it takes out a call. As long as the head is *open*, it does so without a lock.
 ///
 /// The run opens the head under the queue's lock. Every other operation that takes out or changes
 /// calls, or that the run must notice, closes the head under the lock. The position is then fixed

@@ -12,7 +12,7 @@ struct Payload {
     /// A copy of the caller's bytes, which follows the header.
     case copied
     /// The caller's own bytes, which are passed on without being copied. If the caller has supplied
-    /// a release function, it is called for them.
+    /// a release function, the library calls it for these bytes.
     case owned
     case receipt
     /// A payload together with the notified name (see `init(_:named:)`).
@@ -55,7 +55,7 @@ struct Payload {
 
   /// Copies the caller's bytes. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
-    // Callers pass the size as a `size_t`. A negative value is therefore too large.
+    // The caller's size is a `size_t`, which is too large if it is negative as an `Int`.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
@@ -303,9 +303,9 @@ struct ReleasedPayloads {
 /// Memory for a queue's payloads, divided into blocks of equal size.
 ///
 /// A payload may outlive the queue, because a call with it may be running or waiting in another
-/// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It uses
-/// the lock of the queue's slot, even after the slot has been reused. A fork also takes that lock,
-/// so the child finds the reserve in a consistent state.
+/// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. The
+/// reserve uses the lock of the queue's slot, even after the slot has been reused. A fork also
+/// takes that lock, so the child finds the reserve in a consistent state.
 struct PayloadReserve {
   /// The header at the start of the allocation.
   struct Header: ~Copyable {
@@ -329,8 +329,8 @@ struct PayloadReserve {
 
   typealias Address = UnsafeMutablePointer<Header>
 
-  /// The number of blocks in excess of the queue's capacity. They are for running calls, and for
-  /// invocations that have not queued their calls yet.
+  /// The number of blocks in excess of the queue's capacity. These blocks are for running calls,
+  /// and for invocations that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
 

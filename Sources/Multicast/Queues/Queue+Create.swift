@@ -26,7 +26,8 @@ extension Queue {
       guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      // Callers pass the sizes as `size_t`. A negative value is therefore too large.
+      // The caller's sizes are `size_t` values, which are too large if they are negative as an
+      // `Int`.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,

@@ -106,8 +106,8 @@ extension Queue {
     }
   }
 
-  /// Whether the thread can stop waiting, because there is room or its call needs none. If not,
-  /// makes sure that the thread is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. If it
+  /// cannot, this function makes sure that the thread is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -232,8 +232,8 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// Like `updateFastPathEnd`, but for use after calls have been taken out, if the need for
-  /// notifications has not changed.
+  /// Raises `fastPathEnd` after calls have been taken out. The caller has made sure that the need
+  /// for notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }
@@ -246,12 +246,12 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// The key of such a thread is the queue. The queue's lock guards the flag `isRoomAwaited`. A
-/// thread that is about to sleep sets the flag while it also holds the waits' lock. When the last
-/// of these threads is woken, the flag is cleared under both locks. As long as the flag is set, the
-/// head of the ring is closed. So each call is taken out under the lock, and one thread is woken
-/// for the place that becomes free. An operation that makes room for several calls wakes all
-/// threads.
+/// While such a thread sleeps, its key is the queue. The queue's lock guards the flag
+/// `isRoomAwaited`. A thread that is about to sleep sets the flag while it also holds the waits'
+/// lock. When the last of these threads is woken, the flag is cleared under both locks. As long as
+/// the flag is set, the head of the ring is closed. So each call is taken out under the lock, and
+/// one thread is woken for the place that becomes free. An operation that makes room for several
+/// calls wakes all threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 

@@ -14,8 +14,8 @@ extension Queue {
   }
 
   /// Prepares a call to the wake function, if calls are waiting and the function has not been
-  /// called since the queue last ran. More wake-ups would accumulate in event loops that do not
-  /// merge them. The caller holds the lock.
+  /// called since the queue last ran. Additional wake-ups would accumulate in event loops that do
+  /// not merge them. The caller holds the lock.
   ///
   /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -48,7 +48,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // A thread that has destroyed the queue may have seen the hazard and gone to sleep.
+    // A thread that has destroyed the queue may have seen the hazard and gone to sleep, so wake it.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }

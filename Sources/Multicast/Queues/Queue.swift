@@ -29,7 +29,7 @@ struct Queue {
     /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
 
-    /// A descriptor that is readable while calls are waiting; -1 until it is first requested.
+    /// A descriptor that is readable while calls are waiting, or -1 until it is first requested.
     var descriptor: Int32
     /// The number of threads sleeping until a call is waiting or until the worker may continue. A
     /// thread that wakes up subtracts itself even if the slot has been reused.
@@ -37,17 +37,17 @@ struct Queue {
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Whether the program's event loop has to be notified of the next call. This is the case if
-    /// the queue has a wake function and has run since that function was last called.
+    /// Whether the program's event loop has to be notified of the next call. The loop has to be
+    /// notified if the queue has a wake function and has run since that function was last called.
     var needsWake: Bool
-    /// Incremented for each worker, so that a thread stopping a worker waits for that worker and
-    /// not for the next one.
+    /// The number of the newest worker. A thread that stops a worker compares it, so that the
+    /// thread does not wait for a later worker.
     var workerNumber: UInt32
     /// The worker's record, or nil before the worker has begun. The worker may already have ended.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
-    /// The worker's identity, or none. Other threads also read it without the lock.
+    /// The worker's identity, or `.none`. Threads may read it without the lock.
     let workerThread: Atomic<ThreadIdentity>
-    /// The thread that ran the queue last and is expected to make room, or none. Other threads also
+    /// The thread that ran the queue last and is expected to make room, or `.none`. Threads may
     /// read it without the lock.
     let consumer: Atomic<ThreadIdentity>
     /// The record of the thread that is running the queue or ran it last. The record's frames show
@@ -119,7 +119,7 @@ struct Queue {
 
   static func isValid(_ handle: Handle) -> Bool { Queue(slotOf: handle)?.isCurrent ?? false }
 
-  /// The handle of a registration's queue, or none if the queue is being destroyed.
+  /// The handle of a registration's queue, or `.none` if the queue is being destroyed.
   static func handle(of details: RegistrationDetails.Address) -> Handle {
     guard let slot = details.pointee.queue else { return .none }
     let queue = Queue(slot: slot)
@@ -248,9 +248,9 @@ extension Queue: Checked {
 extension Queue {
   /// Cancels the waiting calls to a registration that is no longer live.
   ///
-  /// Afterwards, the head of the ring is closed, and the removing thread checks the frames. It
-  /// finds the hazard of each call that a run has already taken out, and no other call begins (see
-  /// `run`).
+  /// Afterwards, the head of the ring is closed, and the removing thread checks the frames. That
+  /// thread finds the hazard of each call that a run has already taken out, and no other call
+  /// begins (see `run`).
   func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
     if delivers(details) {  //~ calls_not_cancelled

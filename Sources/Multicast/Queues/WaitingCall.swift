@@ -11,7 +11,7 @@ struct WaitingCall {
   /// The position of the previous call to the same delegate. That call may already have left the
   /// ring.
   var previous: UInt64
-  /// The details of the registration. They exist as long as the call is waiting.
+  /// The details of the registration, which exist as long as the call is waiting.
   var details: RegistrationDetails.Address
   var event: UInt32
   /// The number of bytes in `bytes`, or the constant `shared`.
@@ -25,8 +25,7 @@ struct WaitingCall {
 
   /// Whether a payload is small enough to be stored in a call.
   ///
-  /// - Parameter size: A size that callers pass as a `size_t`. A negative value is therefore too
-  ///   large.
+  /// - Parameter size: A caller's `size_t`, which is too large if it is negative as an `Int`.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload, either as a copy in the call or as a reference to the shared payload.

@@ -4,7 +4,8 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, also waits for its calls, and then fails.
+  /// If another thread is already ending the lifetime, this function also waits for calls to the
+  /// members, and then fails.
   ///
   /// - Parameters:
   ///   - change: Called in the critical section that ends the lifetime, so that the child of a fork
@@ -116,9 +117,9 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - own: The result for the members removed by this thread.
-  ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
-  ///     that thread has finished. If this thread is ending the lifetime, `.none`, and this
-  ///     function waits until the last member has been released.
+  ///   - retired: The handle that stays in the slot until another thread has ended the lifetime. It
+  ///     is `.none` if this thread itself is ending the lifetime. This function then waits until
+  ///     the last member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {

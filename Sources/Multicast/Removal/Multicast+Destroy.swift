@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, also waits for its calls,
-  /// and then fails.
+  /// If another thread is destroying the multicast or has destroyed it, this function also waits
+  /// for calls to its delegates, and then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -55,7 +55,7 @@ extension Multicast {
   /// Fast path: performs all phases of the removals without releasing the lock. This requires that
   /// all registrations are plain, that no invocation is running, and that there are no policies.
   ///
-  /// - Returns: false if the requirements are not met. In this case, nothing has changed.
+  /// - Returns: false if the requirements are not met, in which case nothing has changed.
   @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)

@@ -22,7 +22,7 @@ enum PendingRemovals {
   /// Completes the removal of registrations that are being called. For each of them, it either
   /// waits for the calls or defers the removal. Called after the heavy fence.
   ///
-  /// - Returns: `ok`; or `pending` or `timeout` if at least one removal was deferred.
+  /// - Returns: `pending` or `timeout` if at least one removal was deferred, otherwise `ok`.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
     var stallDetection = StallDetection(for: retired.first?.token ?? .none)
@@ -66,7 +66,7 @@ enum PendingRemovals {
   ///
   /// - Returns: `ok`, or the reason why it did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // This is the usual case for a token that has been stale for a long time.
+    // If the token has been stale for a long time, usually no call is running.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
@@ -169,8 +169,8 @@ enum PendingRemovals {
 
   /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
   /// reclaim registrations do not exist in the child. Their removals are deferred until the calls
-  /// that the child's thread is in, if any, have returned. So are removals of registrations that
-  /// this thread itself was reclaiming when a caller's function forked (see
+  /// that the child's thread is in, if any, have returned. The same happens to the registrations
+  /// that this thread itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

@@ -1,8 +1,8 @@
 import MulticastHeader
 import MulticastShims
 
-/// A removal of registrations. It starts when their slots are changed and ends when the caller
-/// receives a status.
+/// A removal of registrations. A removal starts when the slots of the registrations are changed,
+/// and ends when the caller receives a status.
 ///
 /// A removal has these phases:
 ///
@@ -38,9 +38,9 @@ struct Removal {
   /// The multicast that this removal changes; nil if it changes several multicasts.
   private let multicast: Multicast?
 
-  /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast. The
-  /// same is true if only queues make the calls, because the hazards of their runs are visible
-  /// without a fence.
+  /// The fence that phase 2 needs. No fence is needed if only this thread invokes the multicast. No
+  /// fence is needed either if all calls are made by queues, because the hazards of their runs are
+  /// visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.
@@ -178,8 +178,8 @@ struct Removal {
     }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
-      // The thread running the queue need not be an invoker. It has set its hazard under the
-      // queue's lock or before the ring's head was closed, so the hazard is visible without a
+      // The thread running the queue need not be an invoker. That thread has set its hazard under
+      // the queue's lock or before the ring's head was closed, so the hazard is visible without a
       // fence.
       mayBeCalled = true
     }
@@ -199,7 +199,7 @@ struct Removal {
   /// the stripe's lock.
   ///
   /// - Returns: the pending cleanup, which the caller runs after it has released the lock. Nil if
-  ///   the fast path is not possible. Then nothing has changed.
+  ///   the fast path is not possible, in which case nothing has changed.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
@@ -346,8 +346,8 @@ struct Removal {
 
   /// Waits for running calls to delegates that were removed earlier.
   ///
-  /// - Returns: `ok`; `pending` if this thread is in such a call or if waiting would close a cycle;
-  ///   `timeout`; or `system`.
+  /// - Returns: `pending` if this thread is in such a call or if waiting would close a cycle,
+  ///   otherwise `ok`, `timeout` or `system`.
   func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {
