@@ -135,8 +135,8 @@ public final class Delivery: Sendable {
   public func clear() { withExtendedLifetime(self) { _ = queue.clear() } }
 
   /// A file descriptor for `poll` and similar functions, which is readable while calls are pending.
-  /// The value is -1 if the process has no descriptors left. Do not read from it or close it, and
-  /// do not use it after the delivery has been deallocated.
+  /// The value is -1 if the process has no descriptors left. Do not read from the descriptor or
+  /// close it, and do not use it after the delivery has been deallocated.
   ///
   /// - Complexity: O(1).
   public var descriptor: Int32 { withExtendedLifetime(self) { queue.descriptor } }

@@ -144,9 +144,9 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: The caller's options, or nil if they are invalid. No invalid option is used, not
-  ///     even `release`.
-  ///   - findTarget: Called once all other arguments are known to be valid, and again if the
+  ///   - options: The caller's options, or nil if they are invalid, in which case none of them is
+  ///     used, not even `release`.
+  ///   - findTarget: Called when all other arguments are known to be valid, and again if the
   ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,

@@ -52,7 +52,8 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns a name's multicast. Creates a multicast if there is none or a caller has destroyed it.
+  /// Returns a name's multicast. Creates a multicast if there is none or if a caller has destroyed
+  /// the old one.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped
@@ -107,7 +108,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // An attacker cannot choose names that collide without knowing both the time and the address.
+    // To choose names that collide, an attacker would have to know both the time and the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)

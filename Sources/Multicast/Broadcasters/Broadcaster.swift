@@ -138,8 +138,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // End the handle before removing the table. A lookup that finds a later broadcaster's table
-        // in the slot then also finds that its handle is stale.
+        // End the handle before removing the table. So a lookup that finds a later broadcaster's
+        // table in the slot also finds that its own handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))

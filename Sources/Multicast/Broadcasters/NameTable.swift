@@ -260,7 +260,7 @@ struct NameTable {
     return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }
 
-  /// Returns the next name, in any order.
+  /// Returns the next name. The order is arbitrary.
   ///
   /// - Parameter index: The place to continue from; initially 0.
   func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }

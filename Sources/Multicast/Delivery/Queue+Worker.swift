@@ -80,8 +80,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // Close the head before checking whether the queue is free. A run by another thread has then
-      // either ended already, or it finds the head closed and wakes this thread when it ends.
+      // Close the head before checking whether the queue is free. Then a run by another thread
+      // either has already ended, or finds the head closed and wakes this thread when it ends.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()

@@ -109,7 +109,7 @@ struct AnyCall {
 
   /// Whether the call applies to a live registration. An undo or an enumeration also applies to
   /// paused registrations. An enumeration without an enumerator applies only to delegates whose
-  /// contexts may be dead, and removes those whose contexts are dead.
+  /// contexts may be dead. It removes the delegates whose contexts are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }

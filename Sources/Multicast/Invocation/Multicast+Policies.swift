@@ -4,8 +4,8 @@ import Synchronization
 
 /// Invocations of multicasts with policies.
 extension Multicast {
-  /// Invokes the multicast according to its policies. Called by an invocation without options that
-  /// has found policies.
+  /// Invokes the multicast according to its policies. An invocation without options calls this
+  /// function if it finds that the multicast has policies.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
@@ -28,8 +28,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Even if this thread is outside all calls, it may have deferred invocations: a payload's
-      // release function that runs between two of them may have started this invocation.
+      // Even if this thread is outside all calls, it may have deferred invocations: this invocation
+      // may have been started by a payload's release function that ran between two of them.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {

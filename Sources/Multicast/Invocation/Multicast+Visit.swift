@@ -100,7 +100,8 @@ struct Enumeration {
     self.context = context
   }
 
-  /// Passes a registration protected by this thread's hazard, unless it has been removed.
+  /// Passes a registration to the function, unless it has been removed. This thread's hazard
+  /// protects the registration.
   ///
   /// - Returns: false if no further registration is to be passed.
   mutating func pass(

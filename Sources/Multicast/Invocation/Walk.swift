@@ -167,8 +167,9 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Replaces the previous delegate's hazard with the next delegate's. The caller then checks the
-  /// next delegate's slot. If the delegate is live, it is not reclaimed before the next step.
+  /// Replaces the previous delegate's hazard with the next delegate's hazard. The caller then
+  /// checks the next delegate's slot. If the delegate is live, it is not reclaimed before the next
+  /// step.
   @inline(__always)
   private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk

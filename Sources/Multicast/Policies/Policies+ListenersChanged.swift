@@ -41,8 +41,8 @@ extension Policies {
     /// memory for the thread's record.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast has ended. If it has, the notifying thread ends the policies when it
-    /// has finished.
+    /// Whether the multicast has ended, in which case the notifying thread ends the policies after
+    /// its last notification.
     var isEnded = false
   }
 

@@ -267,8 +267,8 @@ extension Multicast {
     }
   }
 
-  /// Makes the multicast report changes to its delegates through `notifier`. Does nothing if the
-  /// multicast already reports changes or does not exist. The multicast must not have policies.
+  /// Makes the multicast call `notifier` when its delegates change. Does nothing if the multicast
+  /// already has a notifier or does not exist. The multicast must not have policies.
   ///
   /// Concurrent invocations are not affected. Adds and removals read `isObserved` under the
   /// stripe's lock. An add or removal that takes the lock later does not use the fast paths, which
@@ -313,8 +313,9 @@ extension Policies {
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
   }
 
-  /// Sets all fields. Release: pairs with the acquire of a thread that still reads these policies
-  /// for the multicast that had them before, so that the thread finds that its multicast has ended.
+  /// Sets all fields. A thread may still be reading these policies for the multicast that had them
+  /// before. Release: pairs with that thread's acquire, so that the thread finds that its multicast
+  /// has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules

@@ -157,7 +157,7 @@ struct CallRing: ~Copyable {
   /// taken out once the head has been opened. Their payloads are small and are part of the copies.
   /// A later call with a shared payload is not copied, because a fork has to find the call's
   /// reference to the payload either in the ring or in a frame. If the run took out a copied call
-  /// without the lock, the reference would be in neither.
+  /// without the lock, the reference would be in neither place.
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.

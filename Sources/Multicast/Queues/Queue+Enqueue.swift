@@ -91,7 +91,7 @@ extension Queue {
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // Wake the threads after releasing the lock, because they take the lock first.
+      // Wake the threads after releasing the lock, because a woken thread first takes the lock.
       if hasSleepers { wakeSleepers() }
       // Call the wake function before the cleanup, because a payload's release function may destroy
       // the queue.
@@ -232,8 +232,8 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// Raises `fastPathEnd` after calls have been taken out. The caller has made sure that the need
-  /// for notifications has not changed.
+  /// Raises `fastPathEnd` after calls have been taken out. This requires that the need for
+  /// notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
     if state.fastPathEnd == 0 { return }

@@ -23,8 +23,8 @@ struct Queue {
     /// Whether an invocation is waiting for room (backpressure) and has not been woken yet.
     var isRoomAwaited: Bool
     /// The first position at which a call can no longer take the fast path. At lower positions,
-    /// there is room, `highest` does not rise, and nobody has to be notified. So a call is appended
-    /// there after only its delegate has been checked.
+    /// there is room, `highest` does not rise, and nobody has to be notified. So only a call's
+    /// delegate is checked before the call is appended at such a position.
     var fastPathEnd: UInt64
     /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
@@ -37,11 +37,11 @@ struct Queue {
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Whether the program's event loop has to be notified of the next call. The loop has to be
-    /// notified if the queue has a wake function and has run since that function was last called.
+    /// Whether the program's event loop has to be notified of the next call. True if the queue has
+    /// a wake function and has run since that function was last called.
     var needsWake: Bool
-    /// The number of the newest worker. A thread that stops a worker compares it, so that the
-    /// thread does not wait for a later worker.
+    /// The number of the newest worker. A thread that stops a worker remembers this number, so that
+    /// it does not wait for a later worker.
     var workerNumber: UInt32
     /// The worker's record, or nil before the worker has begun. The worker may already have ended.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?

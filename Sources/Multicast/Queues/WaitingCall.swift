@@ -126,7 +126,7 @@ struct Receipt {
   /// payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
-  /// Whether none of the calls is waiting or running any more.
+  /// Whether all of the calls have been executed, dropped or cancelled.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
 
   /// The number of executed calls, and the number of calls that are waiting or running.

@@ -55,7 +55,8 @@ extension Lifetime {
     return true
   }
 
-  /// Waits until no call and no release function of an ended lifetime's members is running.
+  /// Waits until no call to a member of an ended lifetime, and no member's release function, is
+  /// running.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { return .invalidHandle }
     lifetime.lock.lock()
@@ -117,9 +118,9 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - own: The result for the members removed by this thread.
-  ///   - retired: The handle that stays in the slot until another thread has ended the lifetime. It
-  ///     is `.none` if this thread itself is ending the lifetime. This function then waits until
-  ///     the last member has been released.
+  ///   - retired: The handle that stays in the slot until another thread has finished ending the
+  ///     lifetime. It is `.none` if this thread itself is ending the lifetime. This function then
+  ///     waits until the last member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {

@@ -222,8 +222,8 @@ enum PriorCalls {
 }
 
 extension Multicast {
-  /// Whether a list that an invocation may be reading contains a selected delegate that has been
-  /// removed but not yet reclaimed.
+  /// Whether a selected delegate has been removed but not yet reclaimed, and is still in a list
+  /// that an invocation may be reading.
   @inline(never)
   func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()

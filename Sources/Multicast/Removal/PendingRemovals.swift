@@ -64,7 +64,7 @@ enum PendingRemovals {
 
   /// Waits until no thread is calling a delegate that another thread has removed.
   ///
-  /// - Returns: `ok`, or the reason why it did not wait.
+  /// - Returns: `ok`, or the reason why this function did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
     // If the token has been stale for a long time, usually no call is running.
     if !ThreadRegistry.isCalled(token) { return .ok }
@@ -124,8 +124,8 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard and then found the registration no longer
-  /// live.
+  /// Called by an invocation that has cleared its hazard and then found that the registration is no
+  /// longer live.
   ///
   /// Two kinds of threads may be waiting for the hazard to be cleared:
   ///
@@ -169,8 +169,8 @@ enum PendingRemovals {
 
   /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
   /// reclaim registrations do not exist in the child. Their removals are deferred until the calls
-  /// that the child's thread is in, if any, have returned. The same happens to the registrations
-  /// that this thread itself was reclaiming when a caller's function forked (see
+  /// that the child's thread is in, if any, have returned. The same happens to removals whose
+  /// registrations this thread itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

@@ -62,8 +62,8 @@ struct Removal {
     /// The reason why nothing was removed, or nil if something was.
     var failure: Status? = nil
 
-    /// The result of waiting: `ok`, `system`, `pending` or `timeout`. The last two mean that a call
-    /// is still running.
+    /// The result of waiting: `ok`, `system`, `pending` or `timeout`. `pending` and `timeout` mean
+    /// that a call is still running.
     var waiting = Status.ok
 
     /// The status for the caller. `system` and `timeout` take precedence, because a call may still
@@ -154,7 +154,7 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that no list's count of live entries includes any more. If no call to
+  /// Retires a registration that is not included in any list's count of live entries. If no call to
   /// it can be running and it has no pending cleanup, returns its slot to the pool. If no call can
   /// be running but there is a pending cleanup, adds it to `idle`. The caller holds the stripe's
   /// lock.

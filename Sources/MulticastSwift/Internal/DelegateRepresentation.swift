@@ -12,9 +12,9 @@ import MulticastRuntime
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// An object can be stored if all words except the first depend on nothing but the object's
-  /// class. This is the case if the first word is the object, because then no other word owns
-  /// memory.
+  /// An object can be stored only if the other words of the value depend on nothing but the
+  /// object's class. This is the case if the first word is the object, because then no other word
+  /// owns memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
