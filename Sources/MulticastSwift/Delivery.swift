@@ -13,8 +13,8 @@ import MulticastRuntime
 /// while isRunning { if calls.wait(for: .seconds(1)) { calls.run() } }
 /// ```
 ///
-/// A loop that sleeps in `poll` can poll ``descriptor``. For a loop that has to be woken by a
-/// function call, pass `wake`.
+/// A loop that sleeps in `poll` can poll ``descriptor``. If a loop has to be woken by a function
+/// call, pass `wake`.
 public final class Delivery: Sendable {
   /// What happens to a new call if the delivery is full.
   public enum Overflow: Hashable, Sendable {
@@ -22,7 +22,7 @@ public final class Delivery: Sendable {
     case refuse
     /// The oldest pending call is dropped.
     case dropOldest
-    /// The notification waits for room. If waiting would cause a deadlock, the call is refused.
+    /// The notifying thread waits for room. If waiting would cause a deadlock, the call is refused.
     case block
   }
 
@@ -46,7 +46,8 @@ public final class Delivery: Sendable {
   ///   - capacity: The largest number of pending calls, from 1 to 2²⁴.
   ///   - overflow: What happens to a new call if `capacity` calls are pending.
   ///   - wake: Called on the notifying thread when a call becomes pending. It is not called again
-  ///     until ``run(max:)`` has been called. It should make the loop's thread call ``run(max:)``.
+  ///     until ``run(max:)`` has been called. The function should make the loop's thread call
+  ///     ``run(max:)``.
   /// - Returns: nil if the capacity is invalid or there is not enough memory.
   /// - Complexity: O(capacity).
   public init?(
@@ -134,8 +135,8 @@ public final class Delivery: Sendable {
   public func clear() { withExtendedLifetime(self) { _ = queue.clear() } }
 
   /// A file descriptor for `poll` and similar functions, which is readable while calls are pending.
-  /// It is -1 if the process has no descriptors left. Do not read from it or close it, and do not
-  /// use it after the delivery has been deallocated.
+  /// The value is -1 if the process has no descriptors left. Do not read from the descriptor or
+  /// close it, and do not use it after the delivery has been deallocated.
   ///
   /// - Complexity: O(1).
   public var descriptor: Int32 { withExtendedLifetime(self) { queue.descriptor } }

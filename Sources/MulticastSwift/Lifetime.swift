@@ -1,7 +1,7 @@
 import CMulticast
 
 /// A group of registrations that are removed together, such as all registrations of a plug-in, a
-/// window or a session. They may belong to different multicasts and signals.
+/// window or a session. The registrations may belong to different multicasts and signals.
 ///
 /// ```swift
 /// let session = Lifetime()

@@ -21,8 +21,8 @@ extension MulticastDelegate {
   @discardableResult
   public func invoke<E: Error>(_ body: (P) throws(E) -> Void) throws(E) -> Int {
     var failure: E?
-    // This does not use `visit`, because the compiler does not inline nested closures.
-    // Keeps `self` alive, because a delegate may release the last other reference to it.
+    // `invoke` does not use `visit`, because the compiler does not inline nested closures. `self`
+    // is kept alive, because a delegate may release the last other reference to it.
     let called = withExtendedLifetime(self) {
       visitDelegates(target.id) { context, function in
         DelegateRepresentation<P>.withDelegate(context, function) { delegate in
@@ -43,7 +43,7 @@ extension MulticastDelegate {
   /// Calls `body` with each delegate in order until `body` returns a value other than nil.
   ///
   /// - Parameter body: Runs on this thread. If it throws, no further delegate is called.
-  /// - Returns: The value; nil if `body` returned nil for all delegates.
+  /// - Returns: The first value other than nil, or nil if `body` returned nil for all delegates.
   /// - Throws: The error that `body` throws.
   /// - Complexity: O(delegates), without locks or allocations.
   @inlinable
@@ -67,7 +67,7 @@ extension MulticastDelegate {
   @inlinable @inline(__always)
   @discardableResult
   func visit(_ body: (P) -> Bool) -> Int {
-    // Keeps `self` alive, because a delegate may release the last other reference to it.
+    // `self` is kept alive, because a delegate may release the last other reference to it.
     withExtendedLifetime(self) {
       checkedCount(
         visitDelegates(target.id) { DelegateRepresentation<P>.withDelegate($0, $1, body) })
@@ -87,7 +87,7 @@ extension MulticastDelegate {
     _ = checkedCount(passed)
   }
 
-  /// The registrations that an invocation would call at this moment, in order.
+  /// The registrations whose delegates an invocation would call at this moment, in order.
   func registrations() -> [Registration] {
     var registrations: [Registration] = []
     visit { _ in
@@ -190,8 +190,8 @@ extension MulticastDelegate where P: Sendable {
     return registrations.count
   }
 
-  /// Schedules calls to the currently registered delegates on the main actor. Otherwise like
-  /// ``invoke(on:_:)-(DispatchQueue,_)``.
+  /// Schedules calls to the currently registered delegates on the main actor. In all other
+  /// respects, this function is like ``invoke(on:_:)-(DispatchQueue,_)``.
   ///
   /// - Parameters:
   ///   - place: `.main`.

@@ -28,7 +28,7 @@ public final class MulticastDelegate<P> {
     /// Delegates are objects and are not kept alive. A delegate that has been deallocated is not
     /// called.
     case weak
-    /// Delegates are kept until they are removed or the multicast is deallocated. They may be
+    /// Delegates are kept alive until they are removed or the multicast is deallocated. They may be
     /// values.
     case strong
   }
@@ -60,7 +60,7 @@ public final class MulticastDelegate<P> {
   ) {
     var options = Multicast.Options.default
     if reference == .weak {
-      // Setting these functions once for the whole multicast saves memory per delegate.
+      // Setting these functions once for the whole multicast saves memory for each delegate.
       options.flags = MULTICAST_VISIT_ONLY
       options.lockContext = WeakReference.lock
       options.unlockContext = WeakReference.unlock
@@ -98,7 +98,7 @@ public final class MulticastDelegate<P> {
   ///   - delegate: The delegate. If the multicast is ``Reference/weak``, it must be an object.
   ///   - priority: Delegates with a higher priority are called first. Values are clamped to
   ///     `Int32`.
-  ///   - isUnique: Whether a delegate that has already been added moves to the end.
+  ///   - isUnique: Whether a delegate that is already registered moves to the end.
   ///   - once: Whether the delegate is called at most once. It is removed when its call begins.
   ///   - lifetime: The delegate is removed when this lifetime ends.
   ///   - label: A name for ``debugDescription`` and ``Watch``, at most 63 bytes.
@@ -119,7 +119,8 @@ public final class MulticastDelegate<P> {
   /// Adds a delegate with options of the C interface. This function sets the options for the
   /// context, the lifetime and the label.
   ///
-  /// - Parameter function: Replaces the function that represents the delegate, unless nil.
+  /// - Parameter function: The function that represents the delegate, or nil for the usual
+  ///   function.
   func add(
     _ delegate: P, _ options: inout Multicast.AddOptions, _ lifetime: Lifetime?, _ label: String?,
     function: Multicast.Function? = nil
@@ -223,7 +224,7 @@ public final class MulticastDelegate<P> {
   /// Removes weak delegates that have been deallocated.
   ///
   /// Calling this function is optional, because invocations and some adds also remove such
-  /// delegates. Until then, a deallocated delegate's memory is not freed, but the delegate keeps no
+  /// delegates. Until a deallocated delegate is removed, its memory is not freed, but it keeps no
   /// other object alive.
   ///
   /// - Returns: The number of delegates that were removed.
@@ -270,8 +271,7 @@ extension MulticastDelegate {
   /// - Complexity: O(delegates).
   public var isEmpty: Bool { count == 0 }
 
-  /// Whether a delegate is registered. Paused delegates are registered. False if the delegate is a
-  /// value.
+  /// Whether a delegate is registered, even if it is paused. False if the delegate is a value.
   ///
   /// - Complexity: O(delegates).
   public func contains(_ delegate: P) -> Bool {

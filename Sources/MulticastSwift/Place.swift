@@ -14,8 +14,8 @@ public enum Place: Sendable {
 
   /// Runs a registration's call at this place.
   ///
-  /// - Parameter losses: Incremented if a delivery refuses or drops the call while the registration
-  ///   is live.
+  /// - Parameter losses: The counter to increment if a delivery refuses or drops the call while the
+  ///   registration is live.
   /// - Returns: False if a delivery has refused the call.
   func perform(
     for registration: Registration, _ losses: LossCounter? = nil,

@@ -13,7 +13,7 @@ import Synchronization
 /// Closures are called by priority, then in order of addition. Each closure is called on the
 /// invoking thread or at a ``Place``. The signal retains a closure until its registration is
 /// removed or the signal is deallocated. Any thread may use a signal at any time. An invocation
-/// takes no lock, unless the signal replays.
+/// takes no lock, unless the signal replays events.
 public final class Signal<Event: Sendable>: Sendable {
   @usableFromInline let handlers: MulticastDelegate<Handler<Event>>
   @usableFromInline let replays: Bool
@@ -22,9 +22,9 @@ public final class Signal<Event: Sendable>: Sendable {
   /// Creates a signal without closures.
   ///
   /// - Parameters:
-  ///   - count: The number of past events that a closure or stream receives when it is added,
-  ///     before any new event, even if other threads invoke at the same time. With 1, the last
-  ///     event acts as the signal's current value.
+  ///   - count: The number of past events that a new closure or stream receives. It receives them
+  ///     before any new event, even if other threads invoke the signal at the same time. With 1,
+  ///     the last event acts as the signal's current value.
   ///   - label: A name for ``debugDescription``, at most 63 bytes.
   ///   - listenersChanged: Called with true when the first closure or stream has been added, and
   ///     with false when the last one has been removed. It can start and stop a source that should
@@ -163,7 +163,7 @@ extension Signal {
       handler, priority: priority, flags: isHere && once ? MULTICAST_ONCE : 0, lifetime, label)
   }
 
-  /// Adds a closure that is later called on the main actor.
+  /// Adds a closure whose calls are scheduled on the main actor.
   ///
   /// - Parameters: See ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.
@@ -207,8 +207,8 @@ extension Signal {
   /// titleDidChange.add { await database.save(title: $0) }
   /// ```
   ///
-  /// Once its registration has been removed, the closure is no longer called, but a removal does
-  /// not wait for a running call.
+  /// After its registration has been removed, the closure is no longer called. The removal does not
+  /// wait for a running call.
   ///
   /// - Parameters:
   ///   - priority: Closures with a higher priority receive an event first.
@@ -242,8 +242,8 @@ extension Signal {
   ///
   /// The stream ends when the iterating task is cancelled, when the stream or the signal is
   /// deallocated, or when all closures are removed. Events are buffered until the consumer takes
-  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``. This does
-  /// not happen to events from ``send(_:isolation:)``, which waits for room.
+  /// them. Events that do not fit into the buffer are lost, and counted in ``lostCount``. Events
+  /// from ``send(_:isolation:)`` are not lost in this way, because it waits for room.
   ///
   /// - Parameters:
   ///   - bufferingPolicy: How many events are buffered, and which ones.

@@ -36,7 +36,8 @@ extension Signal {
   /// for try await line in lines.values() { print(line) }   // throws a ReadError
   /// ```
   ///
-  /// If there is no error, the sequence ends when ``events(bufferingPolicy:priority:)`` would end.
+  /// If there is no error, the sequence ends in the same cases as the stream of
+  /// ``events(bufferingPolicy:priority:)``.
   ///
   /// - Parameters: See ``events(bufferingPolicy:priority:)``.
   /// - Complexity: Like ``add(priority:on:once:lifetime:label:_:)-(_,Place,_,_,_,_)``.

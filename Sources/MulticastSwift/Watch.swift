@@ -56,7 +56,7 @@ public final class Watch: Sendable {
 
   private static let ofAll = WatchSlot()
 
-  /// The options for the C interface. They do not retain the watch.
+  /// The options for the C interface, which do not retain the watch.
   var options: Multicast.Watch {
     var options = Multicast.Watch.default
     options.context = Unmanaged.passUnretained(self).toOpaque()
@@ -130,8 +130,8 @@ final class WatchSlot: Sendable {
   }
 
   deinit {
-    // A function of one of the watches may still be running, and may have released the last
-    // reference to the multicast. Therefore the watches are leaked.
+    // The watches are leaked, because a function of one of them may still be running, and may have
+    // released the last reference to the multicast.
     for watch in content.withLock({ $0.watches }) { _ = Unmanaged.passRetained(watch) }
   }
 }

@@ -46,7 +46,8 @@ public struct WeakObjectSet<T: AnyObject>: Sequence {
 
   /// Inserts an object.
   ///
-  /// - Returns: The object, and whether it was inserted: false if it was already a member.
+  /// - Returns: The object, and whether it was inserted. It is not inserted if it is already a
+  ///   member.
   /// - Complexity: O(1), amortized.
   @discardableResult
   public mutating func insert(_ object: T) -> (inserted: Bool, memberAfterInsert: T) {

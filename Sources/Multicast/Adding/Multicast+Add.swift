@@ -15,10 +15,10 @@ struct NewDelegates {
   /// A linked list of details, one block per delegate; nil if the options need no details.
   private(set) var details: RegistrationDetails.Address? = nil
 
-  /// Whether a single add may add this many delegates. The limit is the number of slot indices.
-  /// Checked before the library uses any other argument.
+  /// Whether a single add may add this many delegates. The limit is the number of slot indices. It
+  /// is checked before the library uses any other argument.
   ///
-  /// - Parameter count: A `size_t`, so a negative value is a number that is too large.
+  /// - Parameter count: A caller's `size_t`, which is too large if it is negative as an `Int`.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -113,7 +113,7 @@ extension Multicast {
   /// Fast path for most adds. Adds a delegate with no option except a release function, if its
   /// entry can be appended. May replace the list with a larger one.
   ///
-  /// - Returns: false if this path is not sufficient or the add is not possible. In this case,
+  /// - Returns: false if this path is not sufficient or the add is not possible, in which case
   ///   nothing has changed.
   @inline(__always)
   @_optimize(speed)
@@ -144,8 +144,9 @@ extension Multicast {
   ///
   /// - Parameters:
   ///   - count: A number accepted by `NewDelegates.allows`.
-  ///   - options: nil if the caller's are invalid. If so, no option is used, not even `release`.
-  ///   - findTarget: Called once all other arguments are known to be valid, and again if the
+  ///   - options: The caller's options, or nil if they are invalid, in which case none of them is
+  ///     used, not even `release`.
+  ///   - findTarget: Called when all other arguments are known to be valid, and again if the
   ///     multicast that it returned is destroyed before the delegates have been added.
   static func add(
     _ delegates: UnsafePointer<multicast_delegate>?, _ count: Int, _ options: Options?,
@@ -194,7 +195,7 @@ extension Multicast {
 
   /// Adds all delegates in order, or none if it fails.
   ///
-  /// - Returns: false if the multicast has been destroyed. In this case, nothing has changed.
+  /// - Returns: false if the multicast has been destroyed, in which case nothing has changed.
   /// - Complexity: O(1) amortized; O(n) for an insertion by priority or a search for equal
   ///   delegates.
   func add(_ new: inout NewDelegates) throws(Status) -> Bool {

@@ -3,8 +3,8 @@ import MulticastShims
 import Synchronization
 
 extension Broadcaster {
-  /// Looks up a name's multicast, which a caller may have destroyed. Returns none if the name does
-  /// not exist yet.
+  /// Looks up a name's multicast, which a caller may have destroyed. Returns `.none` if the name
+  /// does not exist yet.
   ///
   /// Takes no lock, unless there is no memory for the calling thread's record.
   @_optimize(speed)
@@ -52,7 +52,8 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns a name's multicast. Creates one if there is none or a caller has destroyed it.
+  /// Returns a name's multicast. Creates a multicast if there is none or if a caller has destroyed
+  /// the old one.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped
@@ -107,7 +108,7 @@ extension Broadcaster {
   private func tableWithRoom() throws(Status) -> NameTable {
     let current = table
     if let current, !current.isFull { return current }
-    // An attacker cannot choose names that collide without knowing both the time and the address.
+    // To choose names that collide, an attacker would have to know both the time and the address.
     let seed = shims_now_ns() ^ UInt64(UInt(bitPattern: storage)) << 16
     let larger = try NameTable.allocate(replacing: current, seed: seed)
     setTable(larger)
@@ -117,8 +118,8 @@ extension Broadcaster {
 
 extension Broadcaster {
   /// - Parameters:
-  ///   - given: The options; nil if they are invalid.
-  ///   - name: The name; nil if it is invalid.
+  ///   - given: The options, or nil if they are invalid.
+  ///   - name: The name, or nil if it is invalid.
   static func register(
     _ handle: Handle, _ name: Name?,
     _ observers: UnsafePointer<multicast_delegate>?, _ count: Int,

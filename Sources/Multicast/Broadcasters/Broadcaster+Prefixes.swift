@@ -5,20 +5,21 @@ import Synchronization
 /// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
-/// begins with a NUL. So each prefix has a multicast, like each name, and the same code adds and
+/// begins with a NUL. So each prefix has a multicast, like each name. The same code adds and
 /// removes the observers of both, notifies transports about both, and destroys both.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
-/// result, and invokes the multicasts found. Names and prefixes do not refer to each other, so
-/// creating one never changes the other, and the two cannot race.
+/// truncated name, and invokes the multicasts that it finds. Names and prefixes do not refer to
+/// each other. So creating a name never changes a prefix, creating a prefix never changes a name,
+/// and the two cannot race.
 extension Broadcaster {
   /// The steps that a notification performs in addition to calling its name's observers. Each step
-  /// is one bit of a word. The word is 0 for most broadcasters, so most notifications need only one
-  /// comparison.
+  /// has one bit in a word. The word is 0 for most broadcasters, so most notifications need only
+  /// one comparison.
   ///
   /// The bits for prefixes are never cleared, because the prefixes' multicasts continue to exist.
   /// Relaxed is enough: a thread that knows of an observer or a transport has synchronized with the
-  /// thread that registered or attached it. The word changes under the names' lock.
+  /// thread that registered or attached it. The word is changed only under the names' lock.
   enum Extras {
     static var transport: UInt64 { 1 }
 
@@ -42,7 +43,7 @@ extension Broadcaster {
   ///
   /// - Parameters:
   ///   - count: The result of notifying the observers of the name itself.
-  ///   - owned: Like the parameter of `Multicast.dispatch`.
+  ///   - owned: See the parameter `owned` of `Multicast.dispatch`.
   /// - Returns: the result of the notification.
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ options: InvocationOptions, _ deadline: Timeout,
@@ -87,7 +88,8 @@ extension Broadcaster {
 }
 
 extension Name {
-  /// The maximum length of a prefix: one byte less than for a name, because the key adds a NUL.
+  /// The maximum length of a prefix. It is one byte less than the maximum length of a name, because
+  /// the key adds a NUL.
   static let longestPrefix = longest - 1
 
   /// Whether this is the key of a prefix.
@@ -119,7 +121,7 @@ extension Receipt {
   /// After an invocation has waited for its queued calls, drops their receipts, so that the
   /// invocation can continue with the next multicast.
   ///
-  /// - Parameter payload: On return, the payload itself, which the caller retains.
+  /// - Parameter payload: On return, this is the payload itself, which the caller retains.
   static func leave(_ payload: inout Payload?) {
     guard let newest = payload, newest.isReceipt else { return }
     var last = newest

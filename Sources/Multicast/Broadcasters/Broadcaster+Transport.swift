@@ -20,8 +20,8 @@ enum Transport {
     var status: multicast_status = 0
   }
 
-  /// Creates a transport from a caller's struct. Runs the release function on failure if the struct
-  /// is valid.
+  /// Creates a transport from a caller's struct. If this fails although the struct is valid, runs
+  /// the release function.
   static func create(_ given: UnsafePointer<multicast_transport>) throws(Status) -> Handle {
     guard StructSize.isValid(given, smallest: StructSize.transport),
       given.pointee.flags & ~MULTICAST_TRANSPORT_PREFIXES == 0
@@ -55,7 +55,7 @@ enum Transport {
     }
   }
 
-  /// Ends a transport, and waits for its calls like the removal of a delegate.
+  /// Ends a transport, and waits for calls to it, as the removal of a delegate does.
   static func detach(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     find(handle)?.destroySlowly(timeout).waiting ?? .ok
   }
@@ -75,13 +75,14 @@ enum Transport {
     let count = withUnsafePointer(to: &call) {
       multicast.invoke(Invocation(event: 0, payload: $0, size: 0), keeping: &owned)
     }
-    // The transport has been detached.
+    // If no delegate has been called, the transport has been detached.
     if count == Status.invalidHandle.count || count == 0 { return nil }
     return count < 0 ? Int32(truncatingIfNeeded: count) : call.status
   }
 
-  /// Whether a registration that this thread is calling belongs to a transport. Such a registration
-  /// is recognized by its release function, which stays in the slot until the call returns.
+  /// Whether a registration that this thread is calling belongs to a transport. A transport's
+  /// registration is recognized by its release function, which stays in the slot until the call
+  /// returns.
   static func isCalled(as token: Token) -> Bool {
     Registration(index: token.index).storage.pointee.word
       == unsafeBitCast(release, to: UnsafeMutableRawPointer.self)
@@ -123,8 +124,8 @@ enum Transport {
 }
 
 extension Broadcaster {
-  /// Acquire: pairs with the release in `exchangeTransport`. The caller then checks whether the
-  /// slot still contains the broadcaster's handle.
+  /// The handle of the transport, or `.none`. The caller afterwards checks whether the slot still
+  /// contains the broadcaster's handle. Acquire: pairs with the release in `exchangeTransport`.
   private var transport: Handle {
     storage.pointee.transport.load(ordering: .acquiring)  // order: default
   }
@@ -148,13 +149,14 @@ extension Broadcaster {
     var old = Handle.none
     do throws(Status) {
       guard let broadcaster = Broadcaster(slotOf: handle) else { throw .invalidHandle }
-      // Perform the steps that can fail first.
+      // First perform the steps that can fail.
       if !transport.isNone { try broadcaster.visitNames(isNotifying: false) }
       old = try broadcaster.withLock { () throws(Status) in
         broadcaster.exchangeTransport(for: transport)
       }
       if !transport.isNone {
-        // If the broadcaster has since been destroyed, `destroy` has detached the transport.
+        // If the broadcaster has been destroyed in the meantime, `destroy` has detached the
+        // transport.
         do throws(Status) { try broadcaster.visitNames(isNotifying: true) } catch {}
       }
     } catch {
@@ -165,8 +167,9 @@ extension Broadcaster {
   }
 
   /// Visits the multicasts of all names. If `isNotifying` is false, makes these multicasts, and the
-  /// multicasts of later names, report from now on when their observers change. Otherwise, makes
-  /// these multicasts report their current state.
+  /// multicasts of later names, notify the broadcaster's transport of future changes to their
+  /// observers. If `isNotifying` is true, makes these multicasts notify the transport of their
+  /// current state.
   private func visitNames(isNotifying: Bool) throws(Status) {
     var table: NameTable? = nil
     var index = 0
@@ -189,7 +192,8 @@ extension Broadcaster {
 
   // MARK: - Names
 
-  /// If there is or has been a transport, makes a multicast report when its observers change.
+  /// If the broadcaster has or has had a transport, makes a multicast notify the transport of
+  /// changes to its observers.
   func observe(_ known: Handle, _ name: Name) throws(Status) {
     guard storage.pointee.isObserved.load(ordering: .relaxed),
       let multicast = Multicast(slotOf: known), multicast.isCurrent, !multicast.isObserved
@@ -244,7 +248,7 @@ extension Broadcaster {
       if let status = Transport.call(transport, call, &owned) {
         return status < 0 && count >= 0 ? Int64(status) : count
       }
-      // The transport has been detached. Another one may have been attached.
+      // The transport has been detached. Another transport may have been attached.
       last = transport
     }
   }

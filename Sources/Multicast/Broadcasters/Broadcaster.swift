@@ -4,7 +4,7 @@ import Synchronization
 
 /// The slot of a broadcaster, which maps names to multicasts.
 ///
-/// Names are added under the names' lock. A lookup takes no lock. It publishes a hazard frame, so
+/// Names are added under the names' lock. A lookup takes no lock, but publishes a hazard frame, so
 /// that the tables are not freed while it reads them. A thread that destroys the broadcaster
 /// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
 /// wait is short, because a lookup calls none of the caller's code.
@@ -15,9 +15,9 @@ struct Broadcaster {
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
     /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
-    /// The thread that is destroying the broadcaster; none if no thread is.
+    /// The thread that is destroying the broadcaster, or `.none` if no thread is.
     let destroyer: Atomic<ThreadIdentity>
-    /// The handle of the transport, or none.
+    /// The handle of the transport, or `.none`.
     let transport: Atomic<Handle>
     /// Whether the broadcaster has or has had a transport.
     let isObserved: Atomic<Bool>
@@ -30,14 +30,15 @@ struct Broadcaster {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused for another broadcaster (see
+  /// `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .broadcaster) else { return nil }
     self.handle = handle
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Acquire: pairs with the release in `create`.
+  /// Whether the slot still contains this broadcaster. Acquire: pairs with the release in `create`.
   var isCurrent: Bool {
     storage.pointee.header.id.load(ordering: .acquiring) == handle  // order: occupant
   }
@@ -57,8 +58,9 @@ struct Broadcaster {
     return storage.pointee.table.load(ordering: .acquiring).map { NameTable($0) }  // order: table
   }
 
-  /// Relaxed is enough: if the handle is stale, this may be the queue of a later broadcaster in the
-  /// slot, but in that case no observer is registered with it.
+  /// The queue for observers registered without a queue. Relaxed is enough: if the handle is stale,
+  /// this may be the queue of a later broadcaster in the slot, but then the registration fails, and
+  /// the queue is not used.
   var queue: Handle { storage.pointee.queue.load(ordering: .relaxed) }
 
   func setTable(_ table: NameTable?) {
@@ -67,7 +69,7 @@ struct Broadcaster {
 }
 
 extension Broadcaster {
-  /// The default broadcaster of the process; none until its first use.
+  /// The default broadcaster of the process, or `.none` until it is first used.
   private static let processDefault = Atomic<Handle>(.none)
 
   /// - Returns: the handle of a broadcaster without names.
@@ -136,8 +138,8 @@ extension Broadcaster {
       (names, transport) = try withLock { () throws(Status) -> (NameTable?, Handle) in
         let table = self.table
         storage.pointee.destroyer.store(thread, ordering: .relaxed)
-        // End the handle before removing the table. A lookup that finds a later broadcaster's table
-        // in the slot then also finds that its handle is stale.
+        // End the handle before removing the table. So a lookup that finds a later broadcaster's
+        // table in the slot also finds that its own handle is stale.
         storage.pointee.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
         setTable(nil)
         return (table, exchangeTransport(for: .none))
@@ -183,8 +185,8 @@ extension Broadcaster {
     let isOver = {
       storage.pointee.header.id.load(ordering: .relaxed) != handle.changed(to: .vacant)
         || destroyer.pointee.load(ordering: .relaxed).isNone
-        // This thread itself is destroying the broadcaster, and a release function has called
-        // `destroy`.
+        // Do not wait if this thread itself is destroying the broadcaster and a release function
+        // has called `destroy` again.
         || destroyer.pointee.load(ordering: .relaxed) == own
     }
     return Waits.sleep(for: .thread(destroyer), timeout, until: isOver) == .timeout

@@ -99,8 +99,9 @@ struct KnownName {
     return Name(bytes: address + Self.bytesOffset, length: Int(length))
   }
 
+  /// The handle of the name's multicast. It is replaced after a caller has destroyed the multicast.
   /// The setter's release pairs with the getter's acquire, so that a thread that finds the handle
-  /// also finds the multicast. The handle is replaced if a caller has destroyed the multicast.
+  /// also finds the multicast.
   var multicast: Handle {
     get { handle.pointee.load(ordering: .acquiring) }  // order: table
     nonmutating set { handle.pointee.store(newValue, ordering: .releasing) }
@@ -113,12 +114,13 @@ struct KnownName {
 ///
 /// Threads look up names without a lock while one writer, which holds the names' lock, adds names.
 /// A table that becomes too full is replaced with a table twice the size. The old table is kept,
-/// because lookups may still be using it. With very many names, cache misses dominate. So that the
-/// processor can fetch the multicast and the name at the same time, a place contains the
-/// multicast's handle.
+/// because lookups may still be using it. In a table with very many names, cache misses dominate
+/// the cost of a lookup. A place therefore contains the multicast's handle, so that the processor
+/// can fetch the multicast and the name at the same time.
 struct NameTable {
   struct Header: ~Copyable {
-    // Fields that lookups do not read come first, for the reason given in `SlotHeader`.
+    // Fields that lookups do not read come first, because the thread sanitizer would otherwise
+    // report false races (see `SlotHeader`).
     var count: Int
     var chunkCount: Int
     /// The number of free bytes in the newest chunk.
@@ -137,8 +139,8 @@ struct NameTable {
     static let stride = 16
     let address: UnsafeMutableRawPointer
 
-    /// A tag from the hash (32 bits), and the chunk (16) and offset (16) of the name. 0 if the
-    /// place is empty.
+    /// A tag from the hash (32 bits), the number of the name's chunk (16 bits), and the name's
+    /// offset in the chunk (16 bits); 0 if the place is empty.
     var word: UnsafeMutablePointer<Atomic<UInt64>> {
       address.assumingMemoryBound(to: Atomic<UInt64>.self)
     }
@@ -215,7 +217,7 @@ struct NameTable {
     }
   }
 
-  /// Frees this table, the names, and all smaller tables that were replaced.
+  /// Frees this table, the names, and all smaller tables that this table has replaced.
   func deallocate() {
     for chunk in 0..<header.pointee.chunkCount {
       Allocator.deallocate(
@@ -258,7 +260,7 @@ struct NameTable {
     return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }
 
-  /// Visits the names in any order.
+  /// Returns the next name. The order is arbitrary.
   ///
   /// - Parameter index: The place to continue from; initially 0.
   func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }
@@ -317,7 +319,7 @@ struct NameTable {
     chunks[header.pointee.chunkCount] = try Allocator.allocate(
       size: size, alignment: Self.alignment)
     header.pointee.chunkCount += 1
-    header.pointee.left = size - 1  // offset 0 is not used: 0 is empty
+    header.pointee.left = size - 1  // offset 0 is unused, because 0 means empty
   }
 
   /// Writes a name after the last name in the newest chunk.

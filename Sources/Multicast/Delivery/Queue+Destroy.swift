@@ -4,7 +4,8 @@ import Synchronization
 extension Queue {
   /// Ends the handle, and removes all registrations that deliver to the queue.
   ///
-  /// If another thread is already destroying the queue, also waits for its calls, and then fails.
+  /// If another thread is already destroying the queue, this function also waits for the queue's
+  /// calls, and then fails.
   static func destroy(_ handle: Handle, _ timeout: Timeout = .untilExit) -> Status {
     guard let queue = Queue(slotOf: handle) else { return .invalidHandle }
     guard let (recipients, hasWake) = queue.findRecipients() else { return .invalidHandle }
@@ -49,7 +50,7 @@ extension Queue {
   }
 
   /// The lifetime of the queue's registrations, and whether the queue has a wake function. Nil if
-  /// the queue does not exist, unless another thread is still destroying it.
+  /// the queue does not exist and no thread is still destroying it.
   private func findRecipients() -> (recipients: Handle, hasWake: Bool)? {
     lock.lock()
     defer { lock.unlock() }

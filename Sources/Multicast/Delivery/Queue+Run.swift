@@ -125,7 +125,8 @@ extension Queue {
   ) -> Int64 {
     frame.clearHazard()
     // Withdraw the frame before closing the head. A thread waiting to run the queue closes the head
-    // and then checks the frames.
+    // and then checks the frames. So either it finds no frame, or this thread finds the head
+    // closed.
     thread.pop(frame)
     if !state.ring.head.close(at: position) { didEndClosed(call, thread) }
     return Int64(truncatingIfNeeded: executed)
@@ -184,8 +185,8 @@ extension Queue {
       checkInvariants()
       calls.pointee.sharedPayload?.pass(to: frame)
       frame.setHazard(calls.pointee.token)
-      // A sleeping thread may be waiting to run the queue. In that case, leave the head closed, so
-      // that the end of this run wakes the thread.
+      // If a thread is sleeping, it may be waiting to run the queue. So leave the head closed,
+      // because this run then takes the lock at its end and wakes that thread.
       if state.sleeperCount == 0 && !isRoomAwaited { state.ring.head.open(at: position) }
       // From now on, this thread is expected to make room.
       state.consumer.store(thread.identity, ordering: .relaxed)
@@ -235,9 +236,9 @@ extension Queue {
     return status.count
   }
 
-  /// Whether this thread is running the queue. `runner` may be out of date: its thread may have
-  /// ended the run, or may have ended inside a call, and this thread may have taken over its
-  /// record.
+  /// Whether this thread is running the queue. `runner` may be out of date, because its thread may
+  /// have ended the run. That thread may also have ended inside a call, and this thread may have
+  /// taken over its record.
   private func isRunning(on thread: ThreadRecord) -> Bool {
     state.runner == thread.storage && thread.isInside(target)
   }
@@ -272,7 +273,7 @@ extension Queue {
     let invocation = WaitingCall.invocation(of: call)
     let function = details.pointee.function.unsafelyUnwrapped
     let registration = Registration(index: token.index)
-    // `isWatched` is never cleared, so the watch may have been removed since.
+    // `isWatched` is never cleared, so the watch may already have been removed.
     let target = details.pointee.isWatched ? Watch.target(of: token) : .none
     let isWatched = details.pointee.isWatched && Watch.isSet(for: target)
     RaceDetector.willCall(registration.storage)
@@ -329,9 +330,9 @@ extension Queue {
     lock.lock()
   }
 
-  /// Checks whether a registration is still live, after the head has been found closed. If not,
-  /// wakes the removing threads, because they may have seen a hazard that has since been cleared or
-  /// replaced.
+  /// Checks whether a registration is still live, after the head has been found closed. If it is
+  /// not live, wakes the removing threads, because they may have seen a hazard that has since been
+  /// cleared or replaced.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }

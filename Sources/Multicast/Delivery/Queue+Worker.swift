@@ -80,8 +80,8 @@ extension Queue {
   private func work(as thread: ThreadRecord, _ number: UInt32) {
     lock.lock()
     while hasWorker(number) && state.worker == .running {
-      // Close the head before checking whether the queue is free. Either another thread's run has
-      // ended by now, or it finds the head closed and wakes this thread when it ends.
+      // Close the head before checking whether the queue is free. Then a run by another thread
+      // either has already ended, or finds the head closed and wakes this thread when it ends.
       state.ring.close()
       if state.ring.count > 0 && isFree(for: thread) {
         lock.unlock()
@@ -111,7 +111,7 @@ extension Queue {
     lock.lock()
     if hasWorker(number) {
       state.worker = .none
-      // From now on, no thread may wait for this thread to make room.
+      // From now on, other threads must not wait for this thread to make room.
       let identity = state.workerThread.load(ordering: .relaxed)
       if state.consumer.load(ordering: .relaxed) == identity {
         state.consumer.store(.none, ordering: .relaxed)

@@ -221,7 +221,8 @@ public func multicast_invoke(
 ) -> Int64 {
   guard let target = Multicast(slotOf: target.handle) else { return invalidHandle() }
   if _slowPath(size != 0), payload == nil { return Status.invalidArgument.count }
-  // An invocation of an empty multicast need not save registers (see `multicast_invoke_listed`).
+  // The case of an empty multicast is handled in this function, where no registers have to be saved
+  // (see `multicast_invoke_listed`).
   guard let list = target.loadList() else {
     return target.invokeEmpty(Invocation(event: event, payload: payload, size: size))
   }

@@ -1,9 +1,9 @@
 import MulticastHeader
 import Synchronization
 
-/// The action performed by an invocation for each delegate.
+/// The action that an invocation performs for each delegate.
 protocol Call {
-  /// - Returns: false to stop.
+  /// - Returns: false if no further delegate is to be called.
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
   ) -> Bool
@@ -49,11 +49,13 @@ struct AnyCall {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
 
     var kind = Kind.invocation
-    /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
+    /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
+    /// payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// Set only for an invocation with options.
+    /// The options and the outcome of an invocation with options. Nil for every other call.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// The function that visits a delegate or undoes a visit. Set only for these two kinds.
+    /// The function that visits a delegate or undoes a visit. Nil if the kind is neither `visit`
+    /// nor `undo`.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -87,7 +89,8 @@ struct AnyCall {
     return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// The invocation. In a visit or an enumeration, a placeholder with event 0 and no payload.
+  /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
+  /// payload.
   var invocation: Invocation { pointer.pointee.invocation }
   var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
   var visit: Visit? {
@@ -96,7 +99,8 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked, so that calls to delegates with a queue are queued.
+  /// Whether delegates are invoked, and not only visited or enumerated. An invocation queues its
+  /// calls to delegates that have a queue.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
@@ -105,7 +109,7 @@ struct AnyCall {
 
   /// Whether the call applies to a live registration. An undo or an enumeration also applies to
   /// paused registrations. An enumeration without an enumerator applies only to delegates whose
-  /// contexts may be dead, and removes those whose contexts are dead.
+  /// contexts may be dead. It removes the delegates whose contexts are dead.
   @inline(__always)
   func mayConcern(_ registration: Registration) -> Bool {
     if _fastPath(isInvocationOrVisit) { return !registration.has(Registration.Flags.paused) }
@@ -121,7 +125,8 @@ struct AnyCall {
   func wants(_ details: RegistrationDetails.Address) -> Bool {
     if !isInvocation { return true }
     if let dispatch = pointer.pointee.dispatch,
-      // Relaxed is enough, because an invocation with a higher number has taken the lock since.
+      // Relaxed is enough. If the invocation has a higher number, it received that number under the
+      // lock after `replayed` had been stored, so it reads the stored value.
       details.pointee.replayed.load(ordering: .relaxed) > dispatch.pointee.number
     {
       return false  //~ replayed_and_called
@@ -134,7 +139,7 @@ struct AnyCall {
   ///
   /// - Parameter context: The delegate's context, or the strong pointer returned by its lock
   ///   function.
-  /// - Returns: false to stop.
+  /// - Returns: false if no further delegate is to be called.
   func callAsFunction(
     _ registration: Registration, _ token: Token, _ context: UnsafeMutableRawPointer?,
     isLocked: Bool
@@ -176,14 +181,15 @@ extension Registration {
   /// context counts references, it is locked during the call. A delegate with `MULTICAST_ONCE` is
   /// removed before the call.
   ///
-  /// - Parameter functions: The functions that lock and unlock the context, read before the call,
-  ///   because the delegate may remove itself.
+  /// - Parameter functions: The functions that lock and unlock the context. They are read before
+  ///   the call, because the delegate may remove itself.
   func callProtected(
     _ token: Token, _ functions: ContextLock, isOnce: Bool,
     _ body: (_ context: UnsafeMutableRawPointer?, _ isLocked: Bool) -> Void
   ) -> CallResult {
     let context = storage.pointee.context
-    // Functions read from the multicast are correct only if the registration is still live.
+    // If the functions were read from the multicast, they are correct only if the registration is
+    // still live.
     if has(Flags.shared) && !id.isLive(as: token) { return .leftOut }
     Lock.checkNoneIsHeld()
     let strong = functions.lock.map { $0(context) } ?? context

@@ -14,10 +14,10 @@ struct InvocationOptions {
   private(set) var isWaiting = false
   private var timeout: UInt64 = 0
 
-  /// The default options, for an invocation without options.
+  /// The options of an invocation for which the caller has not specified any.
   init(_ invocation: Invocation) { self.invocation = invocation }
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may
+  /// - Returns: nil if the caller's struct has unknown fields or flags, in which case no field may
   ///   be read.
   init?(_ given: UnsafePointer<multicast_invocation>?) {
     guard let given, StructSize.isValid(given, smallest: StructSize.invocation) else { return nil }
@@ -31,7 +31,8 @@ struct InvocationOptions {
   }
 
   /// Whether the options are readable but contradictory: the size is not 0, but there are no bytes
-  /// to copy. With a `copy` or `release` function, payload and size are only passed on.
+  /// to copy. If there is a `copy` or `release` function, the payload and its size are only passed
+  /// on, so they may have any values.
   var isContradictory: Bool {
     invocation.payload == nil && invocation.size != 0 && copy == nil && release == nil
   }
@@ -85,8 +86,8 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether the queued calls share the payload. Otherwise the payload is small, and each call
-  /// stores a copy.
+  /// Whether the queued calls share the payload. If they do not, the payload is small, and each
+  /// call stores a copy.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)
@@ -125,7 +126,7 @@ struct Dispatch {
       guard size != 0, let payload else { return try Payload(owning: payload, size: 0, nil) }
       return try Payload(copying: payload, size: size)
     }
-    // Allocate first, because a failed allocation has no side effects.
+    // Allocate before calling `copy`, because a failed allocation has no side effects.
     let block = try Allocator.allocate(size: Payload.headerSize)
     Lock.checkNoneIsHeld()
     guard let copied = copy(payload, size) else {
@@ -138,7 +139,7 @@ struct Dispatch {
 }
 
 extension Dispatch {
-  /// Takes over the payload handed over by the caller of an invocation.
+  /// Takes over the payload that the caller of an invocation hands over.
   static func takeOver(_ options: InvocationOptions) throws(Status) -> Payload {
     let (payload, size) = (options.invocation.payload, options.invocation.size)
     do throws(Status) { return try Payload(owning: payload, size: size, options.release) } catch {
@@ -149,8 +150,8 @@ extension Dispatch {
 }
 
 extension Multicast {
-  /// - Parameter owned: The payload that the invocation's frame retains. On return, the payload
-  ///   that the frame retained last. The caller releases it.
+  /// - Parameter owned: The payload that the invocation's frame retains. On return, this is the
+  ///   payload that the frame retained last, and the caller releases it.
   func dispatch(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     number: UInt = .max, name: UnsafePointer<CChar>? = nil, until given: Timeout? = nil
@@ -162,8 +163,8 @@ extension Multicast {
     var dispatch = Dispatch(options, number: number, name: name)
     // The calls on this thread count toward the timeout.
     let deadline = given ?? options.deadline
-    // `copy` may already have failed for the observers of the name, which are called before the
-    // observers of a prefix.
+    // `copy` is not called again if it has already failed for the observers of the name, which are
+    // called before the observers of a prefix.
     dispatch.hasNoCopy = options.copy != nil && owned == nil && outcome.refused > 0
     let outer = thread.storage.pointee.named
     var shared = owned
@@ -193,9 +194,9 @@ extension Multicast {
     return status == .timeout ? status.count : count
   }
 
-  /// Invokes a multicast whose delegates have no queues, without options.
+  /// Invokes the multicast without options. None of its delegates has a queue.
   ///
-  /// - Parameter owned: Like the parameter `owned` of `dispatch`.
+  /// - Parameter owned: See the parameter `owned` of `dispatch`.
   func invoke(_ invocation: Invocation, keeping owned: inout Payload?) -> Int64 {
     if owned == nil { return invokeOutlined(invocation) }
     var outcome = multicast_outcome()
@@ -236,7 +237,7 @@ extension Receipt {
     return status == .timeout ? .timeout : .ok
   }
 
-  /// The token of a running call; none if all calls are waiting in the queue.
+  /// The token of a running call, or `.none` if all calls are waiting in the queue.
   private var runningCall: Token {
     let receipt = UInt(bitPattern: payload.header)
     for record in ThreadRegistry.all {

@@ -5,9 +5,9 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. It
-  /// executes no fence instruction either if the kernel supports expedited membarrier and the
-  /// multicast is not fenced.
+  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. If
+  /// the kernel supports expedited membarrier and the multicast is not fenced, it executes no fence
+  /// instruction either.
   ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
@@ -38,7 +38,7 @@ extension Multicast {
     return called
   }
 
-  /// Like `invoke`, but not inlined. For callers that can afford one more function call.
+  /// Like `invoke`, but not inlined, for callers that can afford one more function call.
   @_optimize(speed)
   func invokeOutlined(_ invocation: Invocation) -> Int64 { invoke(invocation) }
 
@@ -68,7 +68,8 @@ extension Multicast {
     return isCurrentAfterList ? 0 : Status.invalidHandle.count
   }
 
-  /// Handles an invocation that is nested too deeply. A deferred invocation needs no frame.
+  /// Handles an invocation that is nested too deeply to get a frame. If the multicast has policies,
+  /// the invocation may still be deferred, because a deferred invocation needs no frame.
   @inline(never)
   private func invokeWithoutFrame<C: Call>(_ call: C) -> Int64 {
     AnyCall.with(call) { call in invokeWithoutFrame(call) }
@@ -123,7 +124,7 @@ extension Multicast {
     return withList(thread, frame, mode) { list in body(list, frame, mode) }
   }
 
-  /// Does not call `body` if no delegate has ever been added.
+  /// Calls `body` with the list, unless there is no list because no delegate has ever been added.
   private func withList(
     _ thread: ThreadRecord, _ frame: Frame, _ mode: Mode, _ body: (InvocationList) -> Int64
   ) -> Int64 {
@@ -137,14 +138,15 @@ extension Multicast {
 
   // MARK: - The frame
 
-  /// Acquire: pairs with the release in `setList`.
+  /// Reads the current list. Acquire: pairs with the release in `setList`.
   @inline(__always)
   func loadList() -> InvocationList.Address? {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
-  /// Whether a list that has been read belongs to this multicast. Call this after reading the list.
-  /// If the handle were compared first, the list could belong to a later multicast in the slot.
+  /// Whether the list that has just been read belongs to this multicast. Call this after reading
+  /// the list. If the handle were compared first, the list could belong to a later multicast in the
+  /// slot.
   @inline(__always)
   private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
 
@@ -199,14 +201,14 @@ extension Multicast {
 
   // MARK: - Invokers
 
-  /// A copy of the multicast's special bits, read by an invocation.
+  /// The multicast's special bits, as an invocation has read them.
   struct Mode {
     static var plain: Mode { Mode(special: 0) }
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. Otherwise the invocation executes a full fence for each
-    /// delegate.
+    /// Whether light fences are enough. If they are not, the invocation executes a full fence for
+    /// each delegate.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
@@ -218,14 +220,18 @@ extension Multicast {
   /// whether the registration is valid.
   ///
   /// A writer takes the lock, and then reads which threads have invoked the multicast
-  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each
-  /// executes a full fence between its two steps, so a writer that takes the lock after this check
-  /// finds this thread. If a writer holds the lock during the check, it may have found no invoker,
-  /// made its change without a fence, and overwritten the word. If so, this thread registers again,
-  /// under the lock. If a writer released the lock before the check, this thread sees everything
-  /// that the writer did, including a changed word and the flag for watching all multicasts.
+  /// (`invokerNumber`). This thread registers, and then checks the lock (`isClaimValid`). Each of
+  /// the two executes a full fence between its two steps. There are three cases:
   ///
-  /// - Returns: whether no thread had been registered and no special bit was set.
+  /// 1. The writer takes the lock after the check. It then finds this thread.
+  /// 2. The writer holds the lock during the check. It may have found no invoker, made its change
+  ///    without a fence, and overwritten the word. Therefore this thread registers again, under the
+  ///    lock.
+  /// 3. The writer has released the lock before the check. This thread then sees everything that
+  ///    the writer did, including a changed word and the flag for watching all multicasts.
+  ///
+  /// - Returns: false if another thread had already been registered, if a special bit was set, or
+  ///   if there is no membarrier.
   @inline(__always)
   private func claim(_ thread: ThreadRecord) -> Bool {
     invokers == 0 && Fence.isAsymmetric
@@ -241,8 +247,8 @@ extension Multicast {
   ///
   /// The word must be read before the list is read again: a writer that has found a single invoker
   /// has made its change without a fence, under the lock that `registerInvoker` takes. Acquire:
-  /// pairs with the release in `registerInvoker`, with which another thread opens this multicast to
-  /// several threads, and with the releases in `observe` and `endFencing`.
+  /// pairs with the releases in `observe` and `endFencing`, and with the release in
+  /// `registerInvoker` by which another thread opens this multicast to several threads.
   private var invokers: UInt64 {
     fields.invoker.load(ordering: .acquiring) &- handle.rawValue  // order: invokers
   }
@@ -258,7 +264,7 @@ extension Multicast {
   /// and executes a full fence.
   ///
   /// The caller has already published the frame. The returned mode reflects the last value read
-  /// from the word.
+  /// from the invoker word.
   ///
   /// - Returns: nil if the multicast does not exist.
   @inline(__always)
@@ -305,16 +311,16 @@ extension Multicast {
 }
 
 extension InvocationList {
-  /// The loop of a biased invocation, which continues as long as every delegate is plain. It is the
-  /// most frequent operation of all.
+  /// The loop of a biased invocation. If it finds a delegate that is not plain, `Walk` continues
+  /// the invocation at this delegate. No other code of the library runs as often as this loop.
   ///
   /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
   /// and then checks the slot. After the call, it clears the hazard, executes another light fence,
   /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
-  /// heavy fence, and then checks the hazards (see `Fence`). So at least one side sees the other's
-  /// store, both before and after the call.
+  /// heavy fence, and then checks the hazards (see `Fence`). So at least one of the two sides sees
+  /// the other's store, both before and after the call.
   ///
-  /// - Parameter frame: Names this list, so that it is not freed.
+  /// - Parameter frame: A frame that names this list, so that the list is not freed.
   /// - Returns: the number of called delegates.
   @inline(__always)
   func invoke<C: Call>(_ call: C, in frame: Frame) -> Int64 {
@@ -355,7 +361,7 @@ extension InvocationList {
 
   private enum Progress { case goesOn, stops, isSpecial }
 
-  /// Calls a delegate that is live and plain.
+  /// Calls a delegate if it is live and plain.
   @inline(__always)
   private static func callPlain<C: Call>(
     _ call: C, _ entry: Address, in frame: Frame

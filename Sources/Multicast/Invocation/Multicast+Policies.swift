@@ -4,8 +4,8 @@ import Synchronization
 
 /// Invocations of multicasts with policies.
 extension Multicast {
-  /// Invokes the multicast according to its policies. Called by an invocation without options that
-  /// has found policies.
+  /// Invokes the multicast according to its policies. An invocation without options calls this
+  /// function if it finds that the multicast has policies.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
@@ -28,8 +28,8 @@ extension Multicast {
     do throws(Status) {
       let rules = try self.rules()
       if rules.isVisitOnly { throw .state }
-      // Even outside all calls, this thread may have deferred invocations, because a payload's
-      // release function that runs between two of them may have started this invocation.
+      // Even if this thread is outside all calls, it may have deferred invocations: this invocation
+      // may have been started by a payload's release function that ran between two of them.
       if rules.reentry != .recurse
         && (isInvoked(on: thread) || Deferrals.find(handle, on: thread) != nil)
       {
@@ -50,7 +50,7 @@ extension Multicast {
 
   /// Invokes the multicast now. If the multicast has a replay, keeps the invocation first.
   ///
-  /// - Parameter owned: Like the parameter `owned` of `invokeWithPolicies`.
+  /// - Parameter owned: See the parameter `owned` of `invokeWithPolicies`.
   func dispatchWithPolicies(
     _ options: InvocationOptions, _ owned: inout Payload?, _ outcome: inout multicast_outcome,
     on thread: ThreadRecord
@@ -69,13 +69,13 @@ extension Multicast {
 
   /// Keeps an invocation that is about to begin.
   ///
-  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. Receives the
-  ///   copy if the payload must be copied.
+  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. If the
+  ///   payload has to be copied, this function sets the parameter to the copy.
   /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
   ) throws(Status) -> UInt {
-    // The invocation must not fail after it has been kept.
+    // Check for room first, because the invocation must not fail after it has been kept.
     guard thread.hasRoom else { throw .limit }
     let kept = try KeptInvocation.make(options, &owned)
     let stripe = self.stripe
@@ -104,9 +104,9 @@ extension Multicast {
 extension KeptInvocation {
   /// Keeps an invocation together with its payload.
   ///
-  /// - Parameter payload: The payload if the caller has handed it over, otherwise nil. Receives the
-  ///   copy if the payload must be copied. If this function fails, the payload still belongs to the
-  ///   caller.
+  /// - Parameter payload: The payload if the caller has handed it over, otherwise nil. If the
+  ///   payload has to be copied, this function sets the parameter to the copy. If it fails, the
+  ///   payload still belongs to the caller.
   static func make(
     _ options: InvocationOptions, _ payload: inout Payload?
   ) throws(Status) -> Address {
@@ -125,8 +125,9 @@ extension KeptInvocation {
 
 /// The invocations of one multicast that a thread has deferred.
 ///
-/// They are linked to the thread's record, where the library finds them when the thread ends and
-/// after a fork. The thread changes them under the waits' lock, so a fork finds consistent lists.
+/// Deferred invocations are linked to the thread's record, where the library finds them when the
+/// thread ends and after a fork. The thread changes the lists under the waits' lock, so a fork
+/// finds them in a consistent state.
 struct Deferrals {
   fileprivate struct Storage: Linked {
     let multicast: Handle
@@ -164,7 +165,8 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: The invocation to defer. Still belongs to the caller if this function fails.
+  ///   - invocation: The invocation to defer. It still belongs to the caller if this function
+  ///     fails.
   ///   - isLatest: Whether the invocation replaces all invocations that have already been deferred.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,

@@ -3,10 +3,10 @@ import MulticastShims
 import Synchronization
 
 extension Multicast {
-  /// Visits every delegate. If the visitor returns false, stops, and undoes the earlier visits if
-  /// `undo` is not nil.
+  /// Visits the delegates until the visitor returns false. If that happens and `undo` is not nil,
+  /// undoes the earlier visits.
   ///
-  /// - Parameter undo: Undoes a visit; nil if nothing is to be undone.
+  /// - Parameter undo: The call that undoes a visit, or nil if visits are not to be undone.
   /// - Returns: the number of visits that have not been undone, or a negative status code.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
@@ -85,13 +85,13 @@ extension InvocationList {
 }
 
 /// An enumeration of registrations. `multicast_enumerate` passes each registration to a function.
-/// `multicast_prune` passes no registrations, because it has no function.
+/// `multicast_prune` has no such function, and only removes registrations whose contexts are dead.
 struct Enumeration {
   let function: multicast_enumerator?
   let context: UnsafeMutableRawPointer?
 
-  /// The number of registrations passed, and the number of registrations removed because their
-  /// contexts were dead.
+  /// The number of registrations passed to the function, and the number of registrations removed
+  /// because their contexts were dead.
   private(set) var passed: Int64 = 0
   var removed: Int64 = 0
 
@@ -100,9 +100,10 @@ struct Enumeration {
     self.context = context
   }
 
-  /// Passes a registration protected by this thread's hazard, unless it has been removed.
+  /// Passes a registration to the function, unless it has been removed. This thread's hazard
+  /// protects the registration.
   ///
-  /// - Returns: false to stop.
+  /// - Returns: false if no further registration is to be passed.
   mutating func pass(
     _ registration: Registration, _ token: Token, strong: UnsafeMutableRawPointer?
   ) -> Bool {
@@ -120,8 +121,8 @@ struct Enumeration {
 extension Multicast {
   /// Passes every registration to a function, and removes registrations whose contexts are dead.
   ///
-  /// - Returns: the number of registrations passed or, without a function, removed; or a negative
-  ///   status code.
+  /// - Returns: the number of registrations passed to the function or, if there is no function, the
+  ///   number of removed registrations. A negative number is a status code.
   func enumerate(_ function: multicast_enumerator?, _ context: UnsafeMutableRawPointer?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
       return Status.outOfMemory.count

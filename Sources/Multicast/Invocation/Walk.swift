@@ -11,7 +11,8 @@ import MulticastShims
 struct Walk {
   let frame: Frame
   private let mode: Multicast.Mode
-  /// The delegate protected by the hazard. Its slot must be checked once the hazard is cleared.
+  /// The delegate protected by the hazard. Its slot must be checked once the hazard has been
+  /// cleared.
   private var last: InvocationList.Entry?
   /// The functions that lock the multicast's contexts, read when the first delegate needs them. All
   /// delegates of a walk belong to the same multicast.
@@ -53,7 +54,8 @@ struct Walk {
     return called
   }
 
-  /// Fast path for a fenced invocation without options if most delegates are plain.
+  /// The fast path of a fenced invocation without options. It assumes that most delegates are
+  /// plain.
   @_optimize(speed)
   @inline(never)
   private mutating func runFenced(
@@ -65,8 +67,8 @@ struct Walk {
     while entry != end {
       let next = entry + 1
       // If the next entry has the same slot, this entry is dead. A writer that repeatedly adds and
-      // removes one delegate leaves many such entries. Do not read their slot: each read would be
-      // slow, because the writer keeps writing to the slot.
+      // removes one delegate leaves behind many such entries. Do not read their slot: each read
+      // would be slow, because the writer keeps writing to the slot.
       if next == end || next.pointee.slot != entry.pointee.slot {
         if callPlain(invocation, entry.pointee) || step(call, entry.pointee).isCalled {
           called &+= 1
@@ -91,8 +93,8 @@ struct Walk {
     return true
   }
 
-  /// Ends the walk, and releases the queued calls' payload. For an invocation with options, the
-  /// payload is released after the invocation.
+  /// Ends the walk, and releases the queued calls' payload. If the invocation has options, it
+  /// releases its payload later, at its end.
   @inline(__always)
   mutating func finish(_ call: AnyCall) {
     endProtection()
@@ -119,8 +121,8 @@ struct Walk {
         details.pointee.setWatched()
         RaceDetector.happensBefore(details)
       }
-      // Clear the hazard first, because the call below may wait for room in the queue, and a
-      // removal must not have to wait for that.
+      // Clear the hazard first. The call to `enqueue` may wait for room in the queue, and no
+      // removal should have to wait for this thread during that time.
       endProtection()
       let result = call.enqueue(registration, entry.token, to: Queue(slot: slot), frame)
       if mode.isWatched {
@@ -165,8 +167,9 @@ struct Walk {
 
   // MARK: - The hazard
 
-  /// Replaces the previous delegate's hazard with the next delegate's. The caller then checks the
-  /// next delegate's slot. If the delegate is live, it is not reclaimed before the next step.
+  /// Replaces the previous delegate's hazard with the next delegate's hazard. The caller then
+  /// checks the next delegate's slot. If the delegate is live, it is not reclaimed before the next
+  /// step.
   @inline(__always)
   private mutating func moveHazard(to entry: InvocationList.Entry) {
     frame.setHazard(entry.token)  //~ no_hazard_in_walk
@@ -186,7 +189,7 @@ struct Walk {
     Fence.full()
   }
 
-  /// Clears the hazard, and checks whether a removal may have seen it and be waiting.
+  /// Clears the hazard, and checks whether a removal may have seen it and may now be waiting.
   @inline(__always)
   mutating func endProtection() {
     guard let last else { return }
@@ -200,7 +203,8 @@ struct Walk {
 extension Registration {
   /// Calls one delegate by its token, as an invocation of its multicast would.
   ///
-  /// - Returns: 1 if the delegate was called or queued, otherwise 0; or a negative status code.
+  /// - Returns: 1 if the delegate was called or its call was queued, 0 if not, or a negative status
+  ///   code.
   static func invoke(_ token: Token, _ call: AnyCall) -> Int64 {
     guard let registration = Registration(slotOf: token), registration.id.isLive(as: token) else {
       return Status.invalidHandle.count
@@ -209,7 +213,8 @@ extension Registration {
       return Status.outOfMemory.count
     }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // If the token is still valid once the hazard is set, this is the registration's multicast.
+    // The slot may be reused until the hazard is set. If the token is still valid then, this is the
+    // registration's multicast.
     let multicast = Multicast(slot: registration.owner)
     guard multicast.handle.isOfMulticast else { return Status.invalidHandle.count }
     // Only the library calls a transport's delegate.

@@ -21,7 +21,7 @@ extension Policies {
     enum Function {
       /// A caller's function.
       case listenersChanged(ListenersChanged)
-      /// A transport's function, and the variable that contains the transport's handle, or none
+      /// A transport's function, and the variable that contains the transport's handle, or `.none`
       /// after the transport has been detached.
       case subscription(Subscription, UnsafeMutablePointer<Atomic<Handle>>)
     }
@@ -33,14 +33,16 @@ extension Policies {
     // Guarded by the stripe's lock.
 
     var multicast = Handle.none
-    /// If the last notification reported that there are delegates, the handle of the transport or,
-    /// for a caller's `listeners_changed` function, of the multicast; otherwise none.
+    /// `.none` if the last notification reported that there are no delegates. If it reported that
+    /// there are delegates, this is the handle of the notified transport, or of the multicast if
+    /// the function is a caller's `listeners_changed` function.
     var last = Handle.none
-    /// Whether a thread is notifying, and that thread's identity, which is none if there was no
+    /// Whether a thread is notifying, and that thread's identity, which is `.none` if there was no
     /// memory for the thread's record.
     var isUnderWay = false
     var thread = ThreadIdentity.none
-    /// Whether the multicast no longer exists. If so, the last notifying thread ends the policies.
+    /// Whether the multicast has ended, in which case the notifying thread ends the policies after
+    /// its last notification.
     var isEnded = false
   }
 
@@ -64,8 +66,8 @@ extension Policies {
     return true
   }
 
-  /// Sends notifications until the last notification matches the state. Called after `begin`, with
-  /// the stripe's lock held, and releases the lock.
+  /// Sends notifications until the last notification matches the state. The caller has called
+  /// `begin` and holds the stripe's lock, which this function releases.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
@@ -101,8 +103,8 @@ extension Policies {
     if let entered { ThreadRegistry.leaveIfEnding(entered.record, entered.hasEntered) }
   }
 
-  /// The value of `last` that matches the current state; none if there are no delegates. The caller
-  /// holds the stripe's lock.
+  /// The value of `last` that matches the current state, or `.none` if there are no delegates. The
+  /// caller holds the stripe's lock.
   private var wanted: Handle {
     let list = Multicast(slotOf: notifier.multicast)?.list
     if notifier.isEnded || list?.live ?? 0 == 0 { return .none }
@@ -116,8 +118,8 @@ extension Policies {
   /// Called when the multicast has ended. The caller holds the stripe's lock.
   ///
   /// - Parameter isKept: Whether the policies are kept for the next multicast in the slot.
-  /// - Returns: whether the caller has to call `end`. If not, the thread that is already notifying
-  ///   ends the policies.
+  /// - Returns: true if the caller has to call `end`, or false if a thread is already notifying and
+  ///   will end the policies.
   func willEnd(isKept: Bool) -> Bool {
     notifier.isEnded = !isKept
     return begin()
@@ -132,8 +134,8 @@ extension Policies {
 
   /// Called after a change to the delegates. No lock is held.
   static func notify(_ multicast: Multicast) {
-    // The rules may belong to a later multicast in the slot. If so, this multicast has ended, and
-    // `end` sends the notification.
+    // The rules may belong to a later multicast in the slot. If they do, this multicast has ended,
+    // and `end` sends the notification.
     guard
       multicast.isObserved
         || multicast.hasPolicies && Policies(of: multicast).currentRules.notifiesListenersChanged

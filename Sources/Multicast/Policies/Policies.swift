@@ -7,8 +7,9 @@ import Synchronization
 /// policies, so other multicasts pay nothing.
 ///
 /// The policies of a multicast are in a separate slot, which is never unmapped. A thread may read
-/// some of them at any time without a lock. It then checks whether the multicast's slot still
-/// contains the multicast's handle. If so, the thread has read the policies of this multicast.
+/// some of them at any time without a lock. The thread then checks whether the multicast's slot
+/// still contains the multicast's handle. If it does, the thread has read the policies of this
+/// multicast.
 struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -16,7 +17,8 @@ struct Policies {
     // Fields that invocations read.
 
     let rules: Atomic<UInt32>
-    /// Lock and unlock functions for delegates that have none of their own; 0 if unset.
+    /// The lock and unlock functions for delegates that have none of their own, or 0 if they are
+    /// not set.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
@@ -101,12 +103,12 @@ struct Policies {
 }
 
 extension Options {
-  /// Sets the options that a delegate leaves unset to the multicast's defaults. If the delegate has
-  /// details, they contain a copy of the defaults.
+  /// Replaces the options that a delegate leaves unset with the multicast's defaults. If the
+  /// delegate has details, they contain a copy of the defaults.
   fileprivate mutating func complete(_ policies: Policies) {
     if given.release == nil { sharedRelease = policies.storage.pointee.releaseContext }
-    // `isObserved` and `isReplayed` make the add allocate details, which name the multicast to
-    // consult when the registration ends.
+    // `isObserved` and `isReplayed` make the add allocate details. The details name the multicast
+    // to consult when the registration ends.
     let rules = policies.currentRules
     isObserved = rules.notifiesListenersChanged
     isReplayed = rules.hasReplay && given.flags & MULTICAST_NO_REPLAY == 0
@@ -118,9 +120,9 @@ extension Options {
 }
 
 extension Multicast {
-  /// Whether the multicast has policies. False if this multicast no longer uses its slot: in that
-  /// case, the invoker number contains the difference between two generations, or `handle` is not a
-  /// multicast's handle.
+  /// Whether the multicast has policies. False if another multicast now uses the slot, because the
+  /// invoker number then contains the difference between the two generations. It is also false if
+  /// `handle` is not a multicast's handle.
   var hasPolicies: Bool {
     let number = invokerNumber
     return handle.kind == .multicast && number < Handle.oneGeneration
@@ -142,8 +144,9 @@ extension Multicast {
 
   /// Completes the options of an add to a multicast with policies.
   ///
-  /// - Returns: whether the multicast exists. If not, the caller must not add anything, because the
-  ///   handle may have been guessed, and may belong to a multicast with policies a moment later.
+  /// - Returns: whether the multicast exists. If it does not, the caller must not add anything,
+  ///   because the handle may have been guessed, and may belong to a multicast with policies a
+  ///   moment later.
   func complete(_ options: inout Options?) -> Bool {
     guard isCurrent else { return false }
     guard hasPolicies, var completed = options, !completed.isContradictory else { return true }
@@ -163,8 +166,8 @@ extension Multicast {
 
   /// The rules of the multicast, or the default rules if it has no policies. No lock is held.
   ///
-  /// A thread that reads the rules of a later multicast in the slot finds that the handle has
-  /// ended.
+  /// If the thread has read the rules of a later multicast in the slot, it then finds that the
+  /// handle has ended, and this function throws.
   func rules() throws(Status) -> Policies.Rules {
     if isCurrent {
       let rules = hasPolicies ? Policies(of: self).currentRules : Policies.Rules(word: 0)
@@ -182,8 +185,8 @@ struct ContextLock {
 
   /// Reads the functions for a registration protected by this thread's hazard. The functions belong
   /// either to the registration or to its multicast. If they belong to the multicast, the caller
-  /// then checks whether the registration is live. If so, the multicast exists, so the functions
-  /// are correct.
+  /// then checks whether the registration is live. If it is live, the multicast exists, so the
+  /// functions are correct.
   ///
   /// Acquire: pairs with the releases in `Policies.write`. A thread that reads the functions of a
   /// later multicast also sees that the registration has been removed.
@@ -264,12 +267,12 @@ extension Multicast {
     }
   }
 
-  /// From now on, reports changes to this multicast's delegates. Does nothing if they have already
-  /// been started or the multicast does not exist. The multicast must not have policies.
+  /// Makes the multicast call `notifier` when its delegates change. Does nothing if the multicast
+  /// already has a notifier or does not exist. The multicast must not have policies.
   ///
-  /// Concurrent invocations are not affected. Adds and removals read the bit under the stripe's
-  /// lock. An add or removal that takes the lock later does not use the fast paths, which do not
-  /// notify. The caller of this function checks for earlier changes itself.
+  /// Concurrent invocations are not affected. Adds and removals read `isObserved` under the
+  /// stripe's lock. An add or removal that takes the lock later does not use the fast paths, which
+  /// do not notify. The caller of this function checks for earlier changes itself.
   ///
   /// - Returns: false if it did nothing.
   func observe(_ notifier: Policies.Notifier) throws(Status) -> Bool {
@@ -310,8 +313,9 @@ extension Policies {
     multicast.pointee.header.owner.store(index, ordering: .releasing)  // order: policies
   }
 
-  /// Release: pairs with the acquire of a thread that is still reading these policies for the
-  /// slot's previous multicast, so that the reader finds that its multicast has ended.
+  /// Sets all fields. A thread may still be reading these policies for the multicast that had them
+  /// before. Release: pairs with that thread's acquire, so that the thread finds that its multicast
+  /// has ended.
   private func write(_ options: CreateOptions, _ notifier: Notifier) {
     let given = options.given
     storage.pointee.rules.store(options.rules.word, ordering: .releasing)  // order: rules

@@ -12,8 +12,8 @@ import Synchronization
 /// critical section. Invocations with higher numbers than the replayed ones call the delegates
 /// directly.
 struct Replay {
-  /// The number of invocations to keep, or 0 if nothing is replayed. More are kept while a replay
-  /// still needs them.
+  /// The number of invocations to keep, or 0 if nothing is replayed. More invocations are kept
+  /// while a replay still needs them.
   let most: UInt32
   private var kept = KeptInvocations()
   /// The number of the newest kept invocation.
@@ -102,8 +102,8 @@ struct Replay {
       let token = Token(Run(run).tokens[index].id)
       let registration = Registration(index: token.index)
       if registration.id.isLive(as: token) {
-        // Relaxed is enough, because an invocation takes the lock before it receives a higher
-        // number.
+        // Relaxed is enough. An invocation with a higher number receives that number under the lock
+        // later, so it reads this value.
         //~ replay_without_number
         registration.details?.pointee.replayed.store(newest &+ 1, ordering: .relaxed)
       }
@@ -121,8 +121,9 @@ extension Replay {
     typealias Address = UnsafeMutablePointer<Storage>
 
     struct Storage: Linked {
-      /// The next replay of the same multicast. This is the first field for the reason given in
-      /// `SlotHeader`: other threads change it while this thread reads the other fields.
+      /// The next replay of the same multicast. Other threads change this field while this thread
+      /// reads the other fields. It comes first, because otherwise the thread sanitizer would
+      /// report false races (see `SlotHeader`).
       var next: Address? = nil
       let multicast: Multicast
       let thread: ThreadRecord
@@ -181,8 +182,8 @@ extension Replay {
       (0..<storage.pointee.count).contains { Registration.isLive(Token(tokens[$0].id)) }
     }
 
-    /// Waits until the thread has ended this replay or another, or until this replay's delegates
-    /// may have been removed.
+    /// Waits until the thread has ended this replay or another replay, or until this replay's
+    /// delegates may have been removed.
     ///
     /// A removal retires the registrations, and then wakes sleeping threads under the waits' lock.
     /// So this thread either finds the registrations retired or is woken.

@@ -3,10 +3,10 @@ import Synchronization
 
 /// A queue's waiting calls in a ring of fixed size, oldest first. The queue's lock guards the ring.
 ///
-/// Positions only increase. The low bits of a position are the place in the ring. Each registration
-/// stores the position of its newest call, and each call stores the position of the same
-/// registration's previous call. So a delegate's calls can be found without searching through all
-/// calls. A cancelled call leaves a gap, which is a place without a call.
+/// Positions only increase. The low bits of a position select the place in the ring. Each
+/// registration stores the position of its newest call, and each call stores the position of the
+/// same registration's previous call. So a delegate's calls can be found without searching through
+/// all calls. A cancelled call leaves a gap, which is a place without a call.
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
 /// lock (see `RingHead`). That thread works on copies of the calls, so it does not read the ring.
@@ -14,12 +14,12 @@ import Synchronization
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
-  /// The position at which the slot's current queue began.
+  /// The first position used by the slot's current queue.
   private var begin: UInt64
   /// The number of gaps between the head and the tail.
   private(set) var gaps: UInt64
-  /// An earlier position of the head. It is used instead of the head, because reading the head
-  /// would take its cache line away from the thread that is running the queue.
+  /// An earlier position of the head. It is used where an earlier position is good enough, because
+  /// reading the head would take its cache line away from the thread that is running the queue.
   private(set) var knownHead: UInt64
   // The padding before and after the head puts it into a separate cache line.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
@@ -76,7 +76,7 @@ struct CallRing: ~Copyable {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
-  /// The number of waiting calls, that is, of places from head to tail except gaps.
+  /// The number of waiting calls, which is the number of places from head to tail minus the gaps.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
   /// An upper bound on the number of waiting calls, computed without reading the head.
@@ -94,8 +94,8 @@ struct CallRing: ~Copyable {
   // MARK: - Appending calls
 
   /// Appends a call without its payload, which the caller then sets. The caller has made sure that
-  /// fewer calls are waiting than the capacity allows, and that there is a free place: either the
-  /// tail is below `fastPathEnd`, or `makeRoom` has been called.
+  /// fewer calls are waiting than the capacity allows, and that the ring has a free place. The ring
+  /// has a free place if the tail is below `fastPathEnd` or `makeRoom` has been called.
   @_optimize(speed)
   mutating func append(
     _ token: Token, _ details: RegistrationDetails.Address
@@ -134,14 +134,14 @@ struct CallRing: ~Copyable {
     return first
   }
 
-  /// The oldest call. The caller knows that a call is waiting. Nil if the head is open or there are
-  /// gaps, which is rare between two runs.
+  /// The oldest call, or nil if the head is open or there are gaps, which is rare between two runs.
+  /// The caller has made sure that a call is waiting.
   @inline(__always)
   var first: WaitingCall.Address? {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out the call returned by `first`, and opens the head after this call.
+  /// Takes out the call returned by `first`, and opens the head at the next position.
   ///
   /// - Returns: the new position.
   mutating func openBehindFirst() -> UInt64 {
@@ -151,12 +151,13 @@ struct CallRing: ~Copyable {
     return position
   }
 
-  /// Copies the oldest calls, and takes out the oldest of them.
+  /// Copies the oldest calls, and takes the first of them out of the ring.
   ///
-  /// Leaves the head closed, after the first call. Once the head has been opened, the other copied
-  /// calls can be taken out. Their payloads are small and are part of the copies. A later call with
-  /// a shared payload is not copied: once it had been taken out, a fork would find its reference to
-  /// the payload neither in the ring nor in a frame.
+  /// Leaves the head closed, at the position after the first call. The other copied calls can be
+  /// taken out once the head has been opened. Their payloads are small and are part of the copies.
+  /// A later call with a shared payload is not copied, because a fork has to find the call's
+  /// reference to the payload either in the ring or in a frame. If the run took out a copied call
+  /// without the lock, the reference would be in neither place.
   ///
   /// - Parameters:
   ///   - most: The maximum number of calls to copy, at least 1.
@@ -171,7 +172,8 @@ struct CallRing: ~Copyable {
     skipGaps()
     var position = head.position
     if position == tail { return nil }
-    // The newest call is in the last place before the tail, unless there are gaps.
+    // If there are no gaps, the newest call is in the last place before the tail. If there are
+    // gaps, it may be in an earlier place, so copy only one call.
     let most = keepsLast && gaps > 0 ? 1 : min(most, tail &- position &- (keepsLast ? 1 : 0))
     copies.pointee = call(position).pointee
     position &+= 1
@@ -263,18 +265,19 @@ struct CallRing: ~Copyable {
   }
 }
 
-/// The position of the oldest call in a ring. The thread that runs the queue moves the head for
-/// each call that it takes out, without a lock as long as the head is *open*.
+/// The position of the oldest call in a ring. The thread that runs the queue moves the head
+/// whenever it takes out a call. As long as the head is *open*, it does so without a lock.
 ///
 /// The run opens the head under the queue's lock. Every other operation that takes out or changes
 /// calls, or that the run must notice, closes the head under the lock. The position is then fixed
 /// until the lock is released, and the run takes the lock before it takes out its next call and
-/// when it ends. Positions only increase, even when the slot is reused, and of several nested runs,
-/// the head can be open only for the innermost. So if a run finds the head open at its own last
-/// position, no other operation has required its attention since.
+/// when it ends. Positions only increase, even when the slot is reused. If runs are nested, the
+/// head can be open only for the innermost one. So if a run finds the head still open at the
+/// position to which the run last moved it, there has been no such operation in the meantime.
 ///
 /// The run changes the head either with acquire and release, or under the lock. So a thread that
-/// closes the head sees all of the run's stores to its frame before its last change to the head.
+/// closes the head sees all stores that the run made to its frame before the run last changed the
+/// head.
 struct RingHead: ~Copyable {
   /// The position, shifted to the left by one bit. The lowest bit is set while the head is open.
   private let word: Atomic<UInt64>
@@ -330,9 +333,9 @@ struct RingHead: ~Copyable {
   /// The caller holds the queue's lock.
   extension CallRing {
     func check(_ check: Check) {
-      // The head may be open. A call taken out now can still be read, because no call is appended
-      // while this lock is held, and a removal of the delegate takes the lock before it frees the
-      // details.
+      // The head may be open, so the run may take out calls during this check. Such a call can
+      // still be read, because no call is appended while this lock is held. Its details can be read
+      // as well, because a removal of the delegate takes the lock before it frees them.
       let head = self.head.position
       let length = tail &- head
       check.that(head <= tail && length <= mask &+ 1, "calls are within the ring", head, tail)
@@ -357,7 +360,7 @@ struct RingHead: ~Copyable {
         linked == count, "each call is found from the newest of its delegate", linked, count)
     }
 
-    /// The number of a delegate's calls that can be reached by following the links from its newest.
+    /// The number of a delegate's calls that can be reached by following the links from the newest.
     private func countLinked(
       to newest: UInt64, from head: UInt64, _ check: Check
     ) -> UInt64 {

@@ -11,7 +11,8 @@ struct Payload {
   enum Kind: UInt8 {
     /// A copy of the caller's bytes, which follows the header.
     case copied
-    /// The caller's own bytes, to be released by a function of the caller or only passed on.
+    /// The caller's own bytes, which are passed on without being copied. If the caller has supplied
+    /// a release function, the library calls it for these bytes.
     case owned
     case receipt
     /// A payload together with the notified name (see `init(_:named:)`).
@@ -35,7 +36,7 @@ struct Payload {
     var next: UnsafeMutablePointer<Header>?
   }
 
-  /// The bytes after the header have the same alignment as the block.
+  /// The size of the header, rounded up so that the bytes after it are aligned like the block.
   static var headerSize: Int { aligned(MemoryLayout<Header>.size) }
 
   fileprivate static func aligned(_ size: Int) -> Int {
@@ -54,7 +55,7 @@ struct Payload {
 
   /// Copies the caller's bytes. The caller owns the only reference.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
-    // The size is a `size_t`, so a negative value is a number that is too large.
+    // The caller's size is a `size_t`, which is too large if it is negative as an `Int`.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
     let block = try Allocator.allocate(size: Self.headerSize + size)
     let copy = block + Self.headerSize
@@ -130,7 +131,7 @@ struct Payload {
 
   // MARK: - References
 
-  /// The numbers of references and of executed calls, both read at the same moment.
+  /// The number of references and the number of executed calls, both read at the same moment.
   ///
   /// Acquire: the effects of the finished calls happen before the caller continues.
   var counts: (references: UInt32, made: UInt32) {
@@ -138,7 +139,8 @@ struct Payload {
     return (UInt32(truncatingIfNeeded: counts), UInt32(truncatingIfNeeded: counts >> 32))
   }
 
-  /// Relaxed is enough, because the caller received the payload from the owner of a reference.
+  /// Adds a reference. Relaxed is enough, because the caller received the payload from the owner of
+  /// a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
   /// Removes one reference.
@@ -172,7 +174,8 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees the block of a payload without references. Does not free the caller's own bytes.
+  /// Frees the block of a payload that has no references left. Does not free the caller's own
+  /// bytes.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     if isReceipt { return Receipt(self).deallocate() }
@@ -197,8 +200,8 @@ struct Payload {
 
   /// Takes over a frame's reference, if it has one.
   static func take(from frame: Frame) -> Payload? {
-    // Clear the frame first, because the child of a fork releases the payloads that it finds in
-    // frames.
+    // Clear the frame before the caller releases the payload, because the child of a fork releases
+    // the payloads that it finds in frames.
     let payload = Payload(retainedBy: frame)
     frame.payload = 0  //~ payload_left_in_frame
     return payload
@@ -216,7 +219,7 @@ extension Payload {
     _ references: UInt32, _ file: StaticString = #fileID, _ line: UInt = #line
   ) {
     #if MULTICAST_INTERNAL_CHECKS
-      // If the block has been freed and reused, the result is probably large or negative.
+      // If the block has been freed and reused, the count is probably large or negative.
       Check(file, line).that(
         references < 1 << 31, "the references to a payload are counted", references)
     #endif
@@ -300,8 +303,9 @@ struct ReleasedPayloads {
 /// Memory for a queue's payloads, divided into blocks of equal size.
 ///
 /// A payload may outlive the queue, because a call with it may be running or waiting in another
-/// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. It uses
-/// the lock of the queue's slot, even after the slot has been reused. A fork also takes that lock.
+/// queue. Therefore the reserve counts the blocks in use, plus one for the queue itself. The
+/// reserve uses the lock of the queue's slot, even after the slot has been reused. A fork also
+/// takes that lock, so the child finds the reserve in a consistent state.
 struct PayloadReserve {
   /// The header at the start of the allocation.
   struct Header: ~Copyable {
@@ -319,14 +323,14 @@ struct PayloadReserve {
     let reserve: Address
     var next: UnsafeMutablePointer<Block>?
 
-    /// The distance to the payload, which is aligned like the allocation.
+    /// The distance from the block to the payload. The payload is aligned like the allocation.
     static var headerSize: Int { Payload.aligned(MemoryLayout<Block>.size) }
   }
 
   typealias Address = UnsafeMutablePointer<Header>
 
-  /// The number of blocks in excess of the queue's capacity, for running calls and for invocations
-  /// that have not queued their calls yet.
+  /// The number of blocks in excess of the queue's capacity. These blocks are for running calls,
+  /// and for invocations that have not queued their calls yet.
   private static let moreThanCalls = 8
   private static let headerSize = 48
 
@@ -341,7 +345,7 @@ struct PayloadReserve {
     try Allocator.checkSize(count: UInt64(truncatingIfNeeded: count), stride: stride)
     let byteCount = Self.headerSize + count * stride
     let memory = try Allocator.allocate(size: byteCount)
-    // Write to all pages, so that the system supplies their memory now, not on first use.
+    // Write to all pages, so that the system supplies their memory now and not on first use.
     shims_zero(memory, byteCount)  //~ pages_not_written
     header = memory.bindMemory(to: Header.self, capacity: 1)
     header.initialize(
@@ -374,7 +378,8 @@ struct PayloadReserve {
     return UnsafeMutableRawPointer(block) + Block.headerSize
   }
 
-  /// Returns the block of a payload without references to its reserve. No lock is held.
+  /// Puts the block of a payload that has no references left back into its reserve. No lock is
+  /// held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
     let block = (UnsafeMutableRawPointer(payload) - Block.headerSize)
       .assumingMemoryBound(to: Block.self)

@@ -10,7 +10,7 @@ extension Queue {
     /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// The function that notifies an event loop of the program when calls are waiting.
+    /// The function that notifies the program's event loop when calls are waiting.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -26,7 +26,8 @@ extension Queue {
       guard StructSize.read(given, smallest: StructSize.queueOptions, into: &options) else {
         throw .invalidArgument
       }
-      // The sizes are of type `size_t`, so a negative value is a number that is too large.
+      // The caller's sizes are `size_t` values, which are too large if they are negative as an
+      // `Int`.
       guard options.flags == 0, options.reserved == 0, options.capacity >= 0,
         options.capacity <= Self.largestCapacity,
         options.overflow <= MULTICAST_OVERFLOW_BLOCK.rawValue,
@@ -106,7 +107,8 @@ extension Queue {
 }
 
 extension Options {
-  /// Reads a caller's options, and looks up the queue in them. Nil if the options are invalid.
+  /// Reads a caller's options, and looks up the queue that they name. Returns nil if the options
+  /// are invalid.
   static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
     guard var options = Options(given) else { return nil }
     if !options.queue.isNone { options.destination = Queue.destination(options.queue) }

@@ -14,8 +14,8 @@ extension Queue {
 
   /// Queues a call whose payload is too large to be stored in the call.
   ///
-  /// - Parameter frame: Retains the invocation's copy of the payload, which is made when the first
-  ///   call needs it.
+  /// - Parameter frame: The frame that retains the invocation's copy of the payload. The copy is
+  ///   made when the first call needs it.
   func enqueueLarge(_ token: Token, _ invocation: Invocation, _ frame: Frame) -> EnqueueResult {
     if Payload(retainedBy: frame) == nil, let bytes = invocation.payload {
       (try? copy(bytes, size: invocation.size))?.pass(to: frame)
@@ -24,11 +24,11 @@ extension Queue {
     return enqueue(token, invocation, sharing: payload, frame)
   }
 
-  /// Copies a payload, which the caller then retains. The copy is placed in the queue's reserve if
-  /// the reserve exists and has a vacant block.
+  /// Copies a payload. The caller owns the only reference to the copy. The copy is placed in the
+  /// queue's reserve if the reserve exists and has a vacant block.
   func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
-    // Relaxed is enough, because the reserve is checked again under the lock. Copy the bytes
-    // without the lock, because there may be many of them.
+    // Relaxed is enough, because `takeReserved` reads the field again under the lock. The bytes are
+    // copied without the lock, because there may be many of them.
     if state.reserve.load(ordering: .relaxed) != nil, let place = takeReserved(size) {
       return Payload(copying: bytes, size: size, to: place)
     }
@@ -43,8 +43,8 @@ extension Queue {
 
   /// Fast path: takes the lock and queues a call with a small payload.
   ///
-  /// - Returns: false if the fast path is not sufficient. In this case, nothing has changed, and
-  ///   the lock is held.
+  /// - Returns: false if the call must take the slow path. The lock is then still held, and nothing
+  ///   has changed.
   @inline(__always)
   func enqueueInFastPath(
     _ registration: Registration, _ token: Token, _ invocation: Invocation
@@ -91,7 +91,7 @@ extension Queue {
       checkInvariants()
       lock.unlock()
       if leavesRoom { wakeForRoom() }
-      // Wake the threads after releasing the lock, because they take the lock first.
+      // Wake the threads after releasing the lock, because a woken thread first takes the lock.
       if hasSleepers { wakeSleepers() }
       // Call the wake function before the cleanup, because a payload's release function may destroy
       // the queue.
@@ -106,8 +106,8 @@ extension Queue {
     }
   }
 
-  /// Whether the thread can stop waiting, because there is room or its call needs none. If not,
-  /// makes sure that the thread is woken later.
+  /// Whether the thread can stop waiting, because there is room or its call needs none. If it
+  /// cannot, this function makes sure that the thread is woken later.
   private func canRetry(_ token: Token) -> Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -164,8 +164,8 @@ extension Queue {
     return hasOne
   }
 
-  /// The delegate's waiting call, if it may have only one. Nil if no call is waiting or several may
-  /// wait.
+  /// The waiting call of a delegate that may have only one. Nil if it has none, or if several of
+  /// its calls may be waiting.
   private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
@@ -232,7 +232,7 @@ extension Queue {
     raiseFastPathEnd()
   }
 
-  /// Like `updateFastPathEnd`, but for use after calls have been taken out, if the need for
+  /// Raises `fastPathEnd` after calls have been taken out. This requires that the need for
   /// notifications has not changed.
   @inline(__always)
   func raiseFastPathEnd() {
@@ -246,12 +246,12 @@ extension Queue {
 
 /// Invocations that sleep until a full queue has room.
 ///
-/// The key of such a thread is the queue. The queue's lock guards the flag `isRoomAwaited`. A
-/// thread that is about to sleep sets the flag while it also holds the waits' lock. When the last
-/// of these threads is woken, the flag is cleared under both locks. As long as the flag is set, the
-/// head of the ring is closed. So each call is taken out under the lock, and one thread is woken
-/// for the place that becomes free. An operation that makes room for several calls wakes all
-/// threads.
+/// While such a thread sleeps, its key is the queue. The queue's lock guards the flag
+/// `isRoomAwaited`. A thread that is about to sleep sets the flag while it also holds the waits'
+/// lock. When the last of these threads is woken, the flag is cleared under both locks. As long as
+/// the flag is set, the head of the ring is closed. So each call is taken out under the lock, and
+/// one thread is woken for the place that becomes free. An operation that makes room for several
+/// calls wakes all threads.
 extension Queue {
   private var roomKey: Sleeper.Key { Wait.room(consumer: consumer).key }
 

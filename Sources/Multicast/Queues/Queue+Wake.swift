@@ -1,10 +1,10 @@
 import MulticastShims
 
-/// The queue's wake function, which notifies an event loop of the program when calls are waiting.
+/// The queue's wake function, which notifies the program's event loop when calls are waiting.
 ///
 /// While the function runs, the hazard in the frame of the invocation or run is the queue's handle.
-/// The hazard is set under the queue's lock. So a thread that destroys the queue, which also takes
-/// that lock, finds the hazard and waits. The function is never called after the queue has been
+/// The hazard is set under the queue's lock. A thread that destroys the queue also takes that lock,
+/// so it finds the hazard and waits. The function is never called after the queue has been
 /// destroyed.
 extension Queue {
   /// A call to the wake function, to be made after the lock has been released.
@@ -14,8 +14,8 @@ extension Queue {
   }
 
   /// Prepares a call to the wake function, if calls are waiting and the function has not been
-  /// called since the queue last ran. More wake-ups would accumulate in event loops that do not
-  /// merge them. The caller holds the lock.
+  /// called since the queue last ran. Additional wake-ups would accumulate in event loops that do
+  /// not merge them. The caller holds the lock.
   ///
   /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -48,7 +48,7 @@ extension Queue {
     frame.clearHazard()
     let isDestroyed = !isCurrent
     lock.unlock()
-    // A thread that has destroyed the queue may have seen the hazard and gone to sleep.
+    // A thread that has destroyed the queue may have seen the hazard and gone to sleep, so wake it.
     if isDestroyed { Waits.wake(handle.rawValue) }  //~ no_wake_after_wake
   }
 }
@@ -72,9 +72,10 @@ extension Queue {
 }
 
 extension Queue {
-  /// The descriptor that is readable while calls are waiting.
+  /// The descriptor that is readable while calls are waiting. It is opened when it is first
+  /// requested.
   ///
-  /// - Returns: -1 if the queue has no descriptor.
+  /// - Returns: -1 if the queue does not exist or the descriptor could not be opened.
   static func descriptor(_ handle: Handle) -> Int32 {
     guard let queue = Queue(slotOf: handle) else { return -1 }
     queue.lock.lock()

@@ -10,24 +10,26 @@ import Synchronization
 struct Queue {
   struct Storage: ~Copyable {
     var header: SlotHeader
-    /// The lifetime of the registrations that deliver to this queue; none while the slot is vacant.
+    /// The lifetime of the registrations that deliver to this queue, or `.none` if the slot is
+    /// vacant.
     var recipients: Handle
-    /// While a thread is destroying the queue, the previous value of `recipients`; otherwise none.
+    /// The previous value of `recipients` while a thread is destroying the queue, otherwise
+    /// `.none`.
     var endingRecipients: Handle
 
     var settings: Settings
-    /// Whether threads are sleeping until a call arrives, so a new call must wake them.
+    /// Whether threads are sleeping until a call arrives. The next call must wake them.
     var isArrivalAwaited: Bool
     /// Whether an invocation is waiting for room (backpressure) and has not been woken yet.
     var isRoomAwaited: Bool
-    /// The first position at which a call can no longer take the fast path. A call at a lower
-    /// position is appended after checking only its delegate, because there is room, `highest` does
-    /// not rise, and nobody has to be notified.
+    /// The first position at which a call can no longer take the fast path. At lower positions,
+    /// there is room, `highest` does not rise, and nobody has to be notified. So only a call's
+    /// delegate is checked before the call is appended at such a position.
     var fastPathEnd: UInt64
     /// All statistics except the number of appended calls, which the ring counts.
     var statistics: multicast_queue_stats
 
-    /// A descriptor that is readable while calls are waiting; -1 until it is first requested.
+    /// A descriptor that is readable while calls are waiting, or -1 until it is first requested.
     var descriptor: Int32
     /// The number of threads sleeping until a call is waiting or until the worker may continue. A
     /// thread that wakes up subtracts itself even if the slot has been reused.
@@ -35,25 +37,26 @@ struct Queue {
     let arrival: Atomic<UInt32>
 
     var worker: Worker
-    /// Whether the program's event loop has to be notified of the next call, because there is a
-    /// wake function and the queue has run since the last call to that function.
+    /// Whether the program's event loop has to be notified of the next call. True if the queue has
+    /// a wake function and has run since that function was last called.
     var needsWake: Bool
-    /// Incremented for each worker, so that a thread stopping a worker waits for that worker and
-    /// not for the next one.
+    /// The number of the newest worker. A thread that stops a worker remembers this number, so that
+    /// it does not wait for a later worker.
     var workerNumber: UInt32
-    /// The worker's record; nil before the worker has begun. The worker may have ended since.
+    /// The worker's record, or nil before the worker has begun. The worker may already have ended.
     var workerRecord: UnsafeMutablePointer<ThreadRecord.Storage>?
-    /// The worker's identity, or none. Other threads also read it without the lock.
+    /// The worker's identity, or `.none`. Threads may read it without the lock.
     let workerThread: Atomic<ThreadIdentity>
-    /// The thread that ran the queue last and is expected to make room, or none. Other threads also
+    /// The thread that ran the queue last and is expected to make room, or `.none`. Threads may
     /// read it without the lock.
     let consumer: Atomic<ThreadIdentity>
     /// The record of the thread that is running the queue or ran it last. The record's frames show
     /// whether the run is still in progress. The thread may have ended inside a call.
     var runner: UnsafeMutablePointer<ThreadRecord.Storage>?
     var ring: CallRing
-    /// Memory for payloads; nil if the slot is vacant or the options do not request a reserve. Set
-    /// and used under the lock. Without the lock, threads only check whether it is nil.
+    /// Memory for payloads, or nil if the slot is vacant or the options do not request a reserve.
+    /// The field is set and used under the lock. Without the lock, threads only check whether it is
+    /// nil.
     let reserve: Atomic<PayloadReserve.Address?>
   }
 
@@ -67,7 +70,8 @@ struct Queue {
   let handle: Handle
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
+  /// The slot at a handle's index. The slot may have been reused for another queue (see
+  /// `isCurrent`).
   @inline(__always)
   init?(slotOf handle: Handle) {
     guard let slot = Self.pool.slot(of: handle, .queue) else { return nil }
@@ -115,7 +119,7 @@ struct Queue {
 
   static func isValid(_ handle: Handle) -> Bool { Queue(slotOf: handle)?.isCurrent ?? false }
 
-  /// The handle of a registration's queue, or none if the queue is being destroyed.
+  /// The handle of a registration's queue, or `.none` if the queue is being destroyed.
   static func handle(of details: RegistrationDetails.Address) -> Handle {
     guard let slot = details.pointee.queue else { return .none }
     let queue = Queue(slot: slot)
@@ -139,7 +143,7 @@ struct Queue {
   /// Whether any queue has ever been created.
   static var isInUse: Bool { hasStarted.load(ordering: .acquiring) }  // order: started
 
-  /// Called before the first queue exists. Release: pairs with the acquire in `isInUse`.
+  /// Called before the first queue is created. Release: pairs with the acquire in `isInUse`.
   static func start() { hasStarted.store(true, ordering: .releasing) }  // order: started
 
   // MARK: - Sleeping, under the lock
@@ -150,7 +154,8 @@ struct Queue {
 
   /// Releases the lock and sleeps until the queue changes, or until the given moment.
   ///
-  /// The head of the ring is closed, so a run that ends takes the lock and wakes this thread.
+  /// The caller has closed the head of the ring, so a run that ends takes the lock and wakes this
+  /// thread.
   func sleep(until moment: UInt64) {
     if state.ring.count == 0 {
       state.isArrivalAwaited = true
@@ -163,8 +168,8 @@ struct Queue {
 
   // MARK: - Threads and processes that end
 
-  /// Called when a thread has ended inside a run. The worker may be waiting to run the queue, and
-  /// calls may still be waiting.
+  /// Called when a thread has ended inside a run. Wakes the worker, which may be waiting to run the
+  /// queue, and notifies the event loop if calls are still waiting.
   ///
   /// - Parameter frame: The frame of the run.
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
@@ -201,7 +206,7 @@ struct Queue {
 }
 
 extension Queue {
-  /// Copies the statistics, all read at the same moment.
+  /// Copies the statistics, all as of the same moment.
   static func read(
     _ handle: Handle, into out: UnsafeMutablePointer<multicast_queue_stats>?
   ) throws(Status) -> Status {
@@ -211,7 +216,7 @@ extension Queue {
       var statistics = queue.state.statistics
       statistics.pending = queue.state.ring.count
       statistics.queued = queue.queued
-      // All other calls that are no longer waiting have been executed or are being executed.
+      // A call that is neither waiting nor gone has been executed or is being executed.
       let gone = statistics.dropped &+ statistics.cancelled &+ statistics.coalesced
       statistics.delivered = statistics.queued &- statistics.pending &- gone
       return StructSize.write(&statistics, to: out, smallest: StructSize.queueStats)
@@ -230,7 +235,7 @@ extension Queue: Checked {
         state.fastPathEnd == 0 || state.fastPathEnd <= state.ring.knownHead &+ capacity,
         "a call is only appended where there is room", state.fastPathEnd, state.ring.knownHead)
       state.ring.check(check)
-      // The statistics of a destroyed queue cannot be read.
+      // The statistics of a destroyed queue can no longer be read, so they need not add up.
       guard isCurrent, handle.kind == .queue else { return }
       let statistics = state.statistics
       check.that(
@@ -243,8 +248,9 @@ extension Queue: Checked {
 extension Queue {
   /// Cancels the waiting calls to a registration that is no longer live.
   ///
-  /// Afterwards the head of the ring is closed. The removing thread then checks the frames. It
-  /// finds the hazard of each call that has been taken out, and no other call begins (see `run`).
+  /// Afterwards, the head of the ring is closed, and the removing thread checks the frames. That
+  /// thread finds the hazard of each call that a run has already taken out, and no other call
+  /// begins (see `run`).
   func cancel(_ details: RegistrationDetails.Address, _ released: inout ReleasedPayloads) {
     lock.lock()
     if delivers(details) {  //~ calls_not_cancelled
@@ -255,8 +261,8 @@ extension Queue {
       if taken > 0 { updateDescriptor(from: before) }
       checkInvariants()
     }
-    // Wake the threads waiting for room. Either there is room now, or a thread may be waiting to
-    // queue a call to the removed delegate.
+    // Wake the threads waiting for room. There may be room now, and a thread that is waiting to
+    // queue a call to the removed delegate must stop waiting.
     let isRoomAwaited = state.isRoomAwaited
     lock.unlock()
     if isRoomAwaited { wakeAllForRoom() }

@@ -6,17 +6,18 @@ import Synchronization
 struct WaitingCall {
   typealias Address = UnsafeMutablePointer<WaitingCall>
 
-  /// The token of the registration; none if the call has been cancelled.
+  /// The token of the registration, or `.none` if the call has been cancelled.
   var token: Token
-  /// The position of the previous call to the same delegate. That call may have left the ring.
+  /// The position of the previous call to the same delegate. That call may already have left the
+  /// ring.
   var previous: UInt64
-  /// The details of the registration. They exist as long as the call is waiting.
+  /// The details of the registration, which exist as long as the call is waiting.
   var details: RegistrationDetails.Address
   var event: UInt32
   /// The number of bytes in `bytes`, or the constant `shared`.
   var size: UInt32
-  /// A small payload, or the address of a shared payload or receipt. If the size is 0, the caller's
-  /// pointer.
+  /// The payload if it is small, the caller's pointer if the size is 0, or the address of a shared
+  /// payload or receipt.
   var bytes: (UInt64, UInt64, UInt64, UInt64)
 
   static let inlineSize = 32
@@ -24,7 +25,7 @@ struct WaitingCall {
 
   /// Whether a payload is small enough to be stored in a call.
   ///
-  /// - Parameter size: A `size_t`, so a negative value is a number that is too large.
+  /// - Parameter size: A caller's `size_t`, which is too large if it is negative as an `Int`.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload, either as a copy in the call or as a reference to the shared payload.
@@ -80,18 +81,19 @@ struct WaitingCall {
   }
 }
 
-/// Detects when a group of queued calls is over. The calls belong to one invocation, are
-/// consecutive, and are in one queue. The invocation creates another receipt for the next queue.
+/// Detects when a group of queued calls is over. The group consists of the calls that an invocation
+/// has queued one after the other in one queue. When the invocation comes to a delegate with
+/// another queue, it creates another receipt.
 ///
 /// Each of these calls refers to the receipt instead of the payload. A call that has been executed,
 /// dropped or cancelled releases the receipt. One more reference belongs to the invocation. It is
 /// held by the invocation's next receipt, its frame, or the waiting thread. So the calls are over
 /// when only one reference is left. If the invocation's thread ends inside a call, the frame's
-/// reference is released like any other.
+/// reference is also released.
 struct Receipt {
   /// The fields after the header.
   struct Fields {
-    /// The invocation's previous receipt, or its payload. Retained by this receipt.
+    /// The invocation's previous receipt or its payload, which this receipt retains.
     let previous: Payload
     let queue: Queue
   }
@@ -120,10 +122,11 @@ struct Receipt {
   var previous: Payload { fields.pointee.previous }
   var queue: Queue { fields.pointee.queue }
 
-  /// Frees a receipt without references. The caller releases the previous receipt or payload.
+  /// Frees a receipt that has no references left. The caller releases the previous receipt or
+  /// payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
-  /// Whether none of the calls is waiting or running any more.
+  /// Whether all of the calls have been executed, dropped or cancelled.
   var isOver: Bool { payload.counts.references <= Self.ownReferences }
 
   /// The number of executed calls, and the number of calls that are waiting or running.
@@ -132,7 +135,7 @@ struct Receipt {
     return (made, references &- Self.ownReferences)  //~ own_reference_unfinished
   }
 
-  /// Describes a thread's wait until these calls are over.
+  /// Describes the wait of a thread that sleeps until these calls are over.
   var wait: Wait {
     .run(
       Wait.QueuedCalls(

@@ -4,7 +4,8 @@ import Synchronization
 extension Lifetime {
   /// Ends a lifetime, and removes its members from their multicasts.
   ///
-  /// If another thread is already ending the lifetime, also waits for its calls, and then fails.
+  /// If another thread is already ending the lifetime, this function also waits for calls to the
+  /// members, and then fails.
   ///
   /// - Parameters:
   ///   - change: Called in the critical section that ends the lifetime, so that the child of a fork
@@ -54,7 +55,8 @@ extension Lifetime {
     return true
   }
 
-  /// Waits until no call and no release function of an ended lifetime's members is running.
+  /// Waits until no call to a member of an ended lifetime, and no member's release function, is
+  /// running.
   static func waitForEnd(of handle: Handle, _ timeout: Timeout) -> Status {
     guard let lifetime = Lifetime(slotOf: handle, as: .owned) else { return .invalidHandle }
     lifetime.lock.lock()
@@ -70,7 +72,8 @@ extension Lifetime {
     return waitForOthers(&removal, own, timeout, .none)
   }
 
-  /// Called while another thread is ending the lifetime. Helps remove the members, and then waits.
+  /// Called while another thread is ending the lifetime. Helps that thread remove the members, and
+  /// then waits.
   private func waitForOtherEnd(_ handle: Handle, _ timeout: Timeout) -> Status {
     var removal = Removal()
     // The other thread may have removed only some of the members so far.
@@ -115,9 +118,9 @@ extension Lifetime {
   ///
   /// - Parameters:
   ///   - own: The result for the members removed by this thread.
-  ///   - retired: If another thread is ending the lifetime, the handle that stays in the slot until
-  ///     the end is complete. None if this thread is ending the lifetime. In that case, it waits
-  ///     until the last member has been released.
+  ///   - retired: The handle that stays in the slot until another thread has finished ending the
+  ///     lifetime. It is `.none` if this thread itself is ending the lifetime. This function then
+  ///     waits until the last member has been released.
   private func waitForOthers(
     _ removal: inout Removal, _ own: Status, _ timeout: Timeout, _ retired: Handle
   ) -> Status {
@@ -156,7 +159,7 @@ extension Lifetime {
       && Lifetime(of: member, as: role)?.index == index
   }
 
-  /// Called in the child of a fork. Without waiting, completes the end of each lifetime that a
+  /// Called in the child of a fork. Completes, without waiting, the end of each lifetime that a
   /// thread of the parent had begun to end.
   static func completeAllInChild() {
     pool.forEach { slot, index in

@@ -3,8 +3,8 @@ import Synchronization
 extension Multicast {
   /// Removes all delegates of a multicast, and ends the handle.
   ///
-  /// If another thread is destroying the multicast or has destroyed it, also waits for its calls,
-  /// and then fails.
+  /// If another thread is destroying the multicast or has destroyed it, this function also waits
+  /// for calls to its delegates, and then fails.
   @inline(__always)
   func destroy(_ timeout: Timeout = .untilExit) -> Removal.Result {
     let isDestroyed = destroyAtOnce()
@@ -24,7 +24,7 @@ extension Multicast {
     return removal.complete(timeout, waitingFor: .all)
   }
 
-  /// Destroys the multicast, performing all phases of the removals one after another.
+  /// Destroys the multicast, and performs the phases of the removals one after another.
   func destroySlowly(_ timeout: Timeout) -> Removal.Result {
     var removal = Removal(from: self)
     var policies: Policies? = nil
@@ -55,7 +55,7 @@ extension Multicast {
   /// Fast path: performs all phases of the removals without releasing the lock. This requires that
   /// all registrations are plain, that no invocation is running, and that there are no policies.
   ///
-  /// - Returns: false if the requirements are not met. In this case, nothing has changed.
+  /// - Returns: false if the requirements are not met, in which case nothing has changed.
   @inline(__always)
   private func destroyAtOnce() -> Bool {
     let (stripe, thread) = (self.stripe, ThreadRecord.current)
@@ -86,8 +86,8 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle. The list is replaced later. An invocation that finds a later multicast's list
-  /// in the slot then also finds that the handle has changed.
+  /// Ends the handle. The caller replaces the list afterwards. So an invocation that finds a later
+  /// multicast's list in the slot also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }
@@ -107,15 +107,15 @@ extension Multicast {
 /// The name's next multicast may be created before the transport is notified of the end of this
 /// multicast. If each multicast had its own policies, two threads could notify the transport about
 /// the same name. One of them would call `subscribe` for the next multicast, and the other might
-/// then call `unsubscribe` for this multicast, although the name has delegates. So an observed
-/// multicast leaves its slot and policies to the name's next multicast, and all of these multicasts
-/// share one `Notifier` under the lock of one stripe. The thread that reports the end checks under
-/// that lock whether there are delegates, and finds those of the next multicast.
+/// then call `unsubscribe` for the destroyed multicast, although the name has delegates. So an
+/// observed multicast leaves its slot and policies to the name's next multicast, and all of these
+/// multicasts share one `Notifier` under the lock of one stripe. The thread that reports the end
+/// checks under that lock whether there are delegates, and finds those of the next multicast.
 ///
 /// Until the next multicast exists, no pool contains the slot, so the slot is not reused for
 /// another name. To an invocation that still uses the old handle, the name's next multicast looks
-/// like any other multicast in a reused slot. A slot that has used up its generations is not kept,
-/// and the next multicast has its own policies.
+/// like any other multicast in a reused slot. If a slot has used up its generations, it is not
+/// kept, and the next multicast has its own policies.
 extension Multicast {
   /// Whether the slot is kept for the name's next multicast. The caller holds the stripe's lock.
   private var isKept: Bool {
@@ -135,7 +135,8 @@ extension Multicast {
   /// If the slot is kept, returns it to the vacant slots, because the name no longer exists. No
   /// lock is held.
   func giveBackKept() {
-    // No lock is needed, because this thread has held the stripe's lock since the multicast ended.
+    // This read needs no lock, because this thread has already acquired the stripe's lock at least
+    // once after the multicast had ended.
     if !isObserved { return }
     let stripe = self.stripe
     stripe.lock()

@@ -26,7 +26,8 @@ extension Multicast {
   /// Called if no delegate matches. Waits for calls to matching delegates that were removed
   /// earlier.
   ///
-  /// - Returns: a status that says that no delegate was found, or why the thread did not wait.
+  /// - Returns: the status of a removal that has found no delegate, or the reason why the thread
+  ///   did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (_) throws(Status) in throw .notFound }
@@ -84,7 +85,8 @@ extension Multicast {
   private static func waitForRemoved(
     _ token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // This token has not been handed out yet, so no call to its delegate can be running.
+    // No token of this generation has been handed out yet, so no call to its delegate can be
+    // running.
     if token.generation > id.generation { return .invalidHandle }
     let status = waitForCalls(ofRemoved: token, foundAs: id, timeout)
     return status == .ok ? .invalidHandle : status
@@ -220,8 +222,8 @@ enum PriorCalls {
 }
 
 extension Multicast {
-  /// Whether a list that an invocation may be reading contains a selected delegate that has been
-  /// removed but not yet reclaimed.
+  /// Whether a selected delegate has been removed but not yet reclaimed, and is still in a list
+  /// that an invocation may be reading.
   @inline(never)
   func hasRetired(_ selection: Selection, token: Token? = nil) -> Bool {
     stripe.lock()
@@ -241,9 +243,9 @@ extension Multicast {
     return isFound
   }
 
-  /// Whether a token refers to a selected delegate with a queue that has been removed but may still
-  /// be called. There may be no list left that contains this delegate, because a queue's run
-  /// protects no list.
+  /// Whether a token refers to a selected delegate that has a queue and has been removed, but may
+  /// still be in a call. The delegate may no longer be in any list, because a queue's run protects
+  /// no list.
   fileprivate func isRetired(_ token: Token, _ selection: Selection) -> Bool {
     guard let registration = Registration(slotOf: token), registration.owner == handle.index
     else { return false }

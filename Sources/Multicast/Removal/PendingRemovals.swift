@@ -3,8 +3,8 @@ import Synchronization
 
 /// Removals that are not complete because calls are still running.
 ///
-/// The removing thread may wait for these calls. Otherwise, the removal is deferred, and the thread
-/// whose call returns last completes it.
+/// The removing thread may wait for these calls. If it does not, the removal is deferred, and the
+/// thread whose call returns last completes it.
 enum PendingRemovals {
   // Guarded by the waits' lock.
   nonisolated(unsafe) private static var deferred = RegistrationChain()
@@ -22,7 +22,7 @@ enum PendingRemovals {
   /// Completes the removal of registrations that are being called. For each of them, it either
   /// waits for the calls or defers the removal. Called after the heavy fence.
   ///
-  /// - Returns: `ok`; or `pending` or `timeout` if at least one removal was deferred.
+  /// - Returns: `pending` or `timeout` if at least one removal was deferred, otherwise `ok`.
   static func complete(_ retired: RegistrationChain, _ timeout: Timeout) -> Status {
     var status = Status.ok
     var stallDetection = StallDetection(for: retired.first?.token ?? .none)
@@ -64,9 +64,9 @@ enum PendingRemovals {
 
   /// Waits until no thread is calling a delegate that another thread has removed.
   ///
-  /// - Returns: `ok`, or the reason why it did not wait.
+  /// - Returns: `ok`, or the reason why this function did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
-    // This is the usual case for a token that has been stale for a long time.
+    // If the token has been stale for a long time, usually no call is running.
     if !ThreadRegistry.isCalled(token) { return .ok }
     var stallDetection = StallDetection(for: token)
     Lock.waits.lock()  //~ slept_with_two_locks
@@ -81,7 +81,8 @@ enum PendingRemovals {
   }
 
   /// Sleeps until a call may have returned. If the call takes a long time, releases the waits' lock
-  /// and notifies a watch. The caller holds the lock before and afterwards.
+  /// and notifies a watch. The caller holds the lock, and holds it again when this function
+  /// returns.
   private static func sleep(
     for wait: Wait, _ token: Token, _ timeout: Timeout, _ stallDetection: inout StallDetection,
     _ search: Waits.SearchNeeded
@@ -123,14 +124,18 @@ enum PendingRemovals {
 
   // MARK: - The calling thread
 
-  /// Called by an invocation that has cleared its hazard and then found the registration no longer
-  /// live.
+  /// Called by an invocation that has cleared its hazard and then found that the registration is no
+  /// longer live.
   ///
-  /// The thread that removed the registration may be waiting for the hazard to be cleared. If so,
-  /// the registration is still retired. Other threads may also be waiting. Each of them has counted
-  /// itself, executed a fence, and then seen the hazard. This thread has cleared the hazard since,
-  /// so it sees the count. In all other cases, no thread is waiting, and the entry is left over
-  /// from a registration that was reclaimed long ago.
+  /// Two kinds of threads may be waiting for the hazard to be cleared:
+  ///
+  /// 1. The thread that removed the registration. As long as it is waiting, the registration is
+  ///    retired.
+  /// 2. Other threads. Each of them has counted itself, executed a fence, and then seen the hazard.
+  ///    This thread cleared the hazard later, so it sees the count.
+  ///
+  /// If the registration is not retired and the count is 0, no thread is waiting. The entry is then
+  /// left over from a registration that was reclaimed long ago.
   @inline(never) static func hazardDidEnd(_ entry: InvocationList.Entry) {
     if lateWaiters.load(ordering: .relaxed) != 0 || entry.id == entry.token.changed(to: .retired) {
       callDidReturn(entry.token)
@@ -164,8 +169,8 @@ enum PendingRemovals {
 
   /// Defers the pending removals in the child of a fork. The threads that were waiting or about to
   /// reclaim registrations do not exist in the child. Their removals are deferred until the calls
-  /// that the child's thread is in, if any, have returned. This includes registrations that this
-  /// thread itself was reclaiming when a caller's function forked (see
+  /// that the child's thread is in, if any, have returned. The same happens to removals whose
+  /// registrations this thread itself was reclaiming when a caller's function forked (see
   /// `RegistrationChain.reclaimAndRelease` and `Removal.complete`).
   static func deferAllInChild() {
     while let own = firstWaiter {

@@ -1,8 +1,8 @@
 import MulticastHeader
 import MulticastShims
 
-/// A removal of registrations. It starts when their slots are changed and ends when the caller
-/// receives a status.
+/// A removal of registrations. A removal starts when the slots of the registrations are changed,
+/// and ends when the caller receives a status.
 ///
 /// A removal has these phases:
 ///
@@ -38,8 +38,9 @@ struct Removal {
   /// The multicast that this removal changes; nil if it changes several multicasts.
   private let multicast: Multicast?
 
-  /// The fence that phase 2 needs. None is needed if only this thread invokes the multicast, or if
-  /// only queues make the calls, because the hazards of their runs are visible without a fence.
+  /// The fence that phase 2 needs. No fence is needed if only this thread invokes the multicast. No
+  /// fence is needed either if all calls are made by queues, because the hazards of their runs are
+  /// visible without a fence.
   private var need = Fence.Need.none
 
   /// The removed registrations that may be in a call.
@@ -61,7 +62,8 @@ struct Removal {
     /// The reason why nothing was removed, or nil if something was.
     var failure: Status? = nil
 
-    /// The result of waiting: `ok`, `system`, or `pending` or `timeout` if a call is still running.
+    /// The result of waiting: `ok`, `system`, `pending` or `timeout`. `pending` and `timeout` mean
+    /// that a call is still running.
     var waiting = Status.ok
 
     /// The status for the caller. `system` and `timeout` take precedence, because a call may still
@@ -143,8 +145,8 @@ struct Removal {
     let list = multicast.list.unsafelyUnwrapped
     unlink(registration, from: list, in: multicast, isSingle: true)
     multicast.compact(&lists)
-    // If there are no details, the release function can run now, because no other step has to
-    // precede it.
+    // If there are no details, the release function can run now, because no other step has to come
+    // first.
     let isReclaimed = registration.details == nil && idle.pop() != nil
     let cleanup = isReclaimed ? registration.reclaim(to: stripe) : PendingCleanup()
     multicast.checkInvariants()
@@ -152,9 +154,10 @@ struct Removal {
     cleanup.run()
   }
 
-  /// Retires a registration that is not, or no longer, included in a list's count of live entries.
-  /// If no call to it can be running, returns its slot to the pool, or adds it to `idle` if it has
-  /// a pending cleanup. The caller holds the stripe's lock.
+  /// Retires a registration that is not included in any list's count of live entries. If no call to
+  /// it can be running and it has no pending cleanup, returns its slot to the pool. If no call can
+  /// be running but there is a pending cleanup, adds it to `idle`. The caller holds the stripe's
+  /// lock.
   ///
   /// - Parameter isSingle: Whether nothing else is removed in this critical section. If there are
   ///   several registrations, the hazards are read once for all of them, without the lock.
@@ -175,8 +178,8 @@ struct Removal {
     }
     if let details = registration.details, let queue = details.pointee.queue {
       Queue(slot: queue).cancel(details, &payloads)
-      // The thread running the queue need not be an invoker. It has set its hazard under the
-      // queue's lock or before the ring's head was closed, so the hazard is visible without a
+      // The thread running the queue need not be an invoker. That thread has set its hazard under
+      // the queue's lock or before the ring's head was closed, so the hazard is visible without a
       // fence.
       mayBeCalled = true
     }
@@ -191,11 +194,12 @@ struct Removal {
     }
   }
 
-  /// Fast path: performs all phases except the release function, for a registration without details
-  /// in a multicast that no invocation is reading. The caller holds the stripe's lock.
+  /// Fast path: performs all phases except running the release function. This requires a
+  /// registration without details, in a multicast that no invocation is reading. The caller holds
+  /// the stripe's lock.
   ///
   /// - Returns: the pending cleanup, which the caller runs after it has released the lock. Nil if
-  ///   the fast path is not possible; in this case, nothing has changed.
+  ///   the fast path is not possible, in which case nothing has changed.
   @inline(__always)
   static func removeAtOnce(
     _ registration: Registration, from multicast: Multicast
@@ -219,7 +223,7 @@ struct Removal {
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
   ///   - prior: Selects delegates that may have been removed earlier. The removal also waits for
-  ///     their calls.
+  ///     calls to them.
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
@@ -245,7 +249,8 @@ struct Removal {
     }
     if process == Fork.generation { idle.reclaimAndRelease() }
     idle = RegistrationChain()
-    // If a release function has forked, the registrations have already been deferred in the child.
+    // If a release function has forked, this is the child, where the registrations have already
+    // been deferred.
     if process != Fork.generation { retired = RegistrationChain() }
     if lists.retired != nil || need == .heavy && !retired.isEmpty {
       guard fence() else { return outcome.waiting = .system }
@@ -309,7 +314,7 @@ struct Removal {
     if retired.isEmpty { return .ok }
     retired.checkRetired()
     let process = Fork.generation
-    // Registrations that are not being called do not wait for those that are.
+    // Registrations that are not being called need not wait for those that are.
     finishedCalls().reclaimAndRelease()
     if process != Fork.generation { retired = RegistrationChain() }
     if retired.isEmpty { return .ok }
@@ -324,8 +329,8 @@ struct Removal {
 
   // MARK: - 5. Wait for prior removals
 
-  /// Waits for running calls to selected delegates that were removed earlier, by a thread that did
-  /// not wait or is still waiting.
+  /// Waits for running calls to selected delegates that were removed earlier. The thread that
+  /// removed them either did not wait for these calls or is still waiting.
   private func waitForPriorRemovals(
     of selection: Selection, _ timeout: Timeout
   ) -> Status {
@@ -341,8 +346,8 @@ struct Removal {
 
   /// Waits for running calls to delegates that were removed earlier.
   ///
-  /// - Returns: `ok`; `pending` if this thread is in such a call or if waiting would close a cycle;
-  ///   `timeout`; or `system`.
+  /// - Returns: `pending` if this thread is in such a call or if waiting would close a cycle,
+  ///   otherwise `ok`, `timeout` or `system`.
   func waitForPriorRemovals(
     _ prior: PriorCalls, _ timeout: Timeout, needsFence: Bool = true
   ) -> Status {

@@ -17,7 +17,7 @@ final class Channel<Event: Sendable>: Sendable {
     var receivers = Fifo<CheckedContinuation<Event?, Never>>()
     var senders = Fifo<Sender>()
     var newestSender = 0
-    /// The numbers that identify senders cancelled before they began to wait.
+    /// The numbers of senders that were cancelled before they began to wait.
     var cancelled: Set<Int> = []
     var isFinished = false
   }
@@ -160,7 +160,7 @@ final class Channel<Event: Sendable>: Sendable {
   }
 }
 
-/// The receiving end of a stream. It removes the registration from the signal when the stream is
+/// The receiving end of a stream, which removes the registration from the signal when the stream is
 /// deallocated.
 final class Consumer<Event: Sendable>: Sendable {
   private let channel: Channel<Event>

@@ -12,8 +12,9 @@ import MulticastRuntime
 enum DelegateRepresentation<P> {
   /// The delegate as an object; nil if it is a value.
   ///
-  /// An object can be stored only if all words except the first depend only on the object's class.
-  /// This is the case if the first word is the object, because then no other word owns memory.
+  /// An object can be stored only if the other words of the value depend on nothing but the
+  /// object's class. This is the case if the first word is the object, because then no other word
+  /// owns memory.
   static func object(of delegate: P) -> AnyObject? {
     // The fast path for most delegates avoids a dynamic cast.
     let type = unsafeBitCast(P.self as Any.Type, to: UnsafeRawPointer.self)
@@ -152,7 +153,8 @@ private protocol AnyOptional {
 
 extension Optional: AnyOptional {
   fileprivate static func contentType(of value: Any) -> Any.Type {
-    // The cast first checks the dynamic type of the value, which is `Self`.
+    // The value's dynamic type is `Self`. The cast compares this type first, so it does not unwrap
+    // the optional.
     guard let wrapped = value as! Self else { return Self.self }
     return ExistentialTemplates.contentType(of: wrapped)
   }

@@ -7,7 +7,8 @@ struct Fifo<Element> {
 
   mutating func append(_ element: Element) { elements.append(element) }
 
-  /// Removes the first element. O(1), amortized: the array is compacted when half of it is unused.
+  /// Removes the first element. This takes O(1) time, amortized, because the array is compacted
+  /// only when half of it is unused.
   mutating func popFirst() -> Element? {
     guard first < elements.count else { return nil }
     defer {
@@ -21,7 +22,7 @@ struct Fifo<Element> {
     return elements[first]
   }
 
-  /// Removes an element from the middle. O(count).
+  /// Removes the first element that satisfies a condition, in O(count) time.
   mutating func remove(where isIt: (Element) -> Bool) -> Element? {
     guard let found = elements[first...].firstIndex(where: { $0.map(isIt) ?? false }) else {
       return nil

@@ -8,7 +8,8 @@ final class Handler<Event: Sendable>: AnyHandler, @unchecked Sendable {
   @usableFromInline let hasPlace: Bool
   /// Where the closure is called; nil for the invoking thread.
   private let place: Place?
-  /// Limits a closure added with `once` to one pending call at its place; otherwise nil.
+  /// Limits a closure to one pending call at its place. Nil if the closure was not added with
+  /// `once` or has no place.
   private let gate: OnceGate?
   /// The stream's channel; nil for a closure.
   private let channel: Channel<Event>?

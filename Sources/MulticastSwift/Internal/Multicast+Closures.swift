@@ -3,8 +3,8 @@ import MulticastRuntime
 
 // MARK: - Visiting
 
-// These core functions pass delegates to a closure. Swift cannot store a non-escaping closure
-// without copying it to the heap, so these functions pass it to C functions in MulticastRuntime,
+// The core functions below pass delegates to a closure. Swift cannot store a non-escaping closure
+// without copying it to the heap, so the closure is passed to C functions in MulticastRuntime,
 // which have Swift's calling convention. The closure receives each delegate's context and function.
 
 /// Calls `multicast_visit`.

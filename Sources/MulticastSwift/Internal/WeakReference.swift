@@ -3,13 +3,14 @@ import MulticastRuntime
 /// A weak reference to an object, as the context of a registration.
 ///
 /// There are two implementations with the same behaviour. By default the context is the object, and
-/// the registration holds an unowned reference to it. This needs no additional memory, and the
-/// object's address is not reused while the registration exists. With the package trait
-/// `WeakBoxes`, the context is a box with a `weak` variable. This is slower, but does not depend on
-/// the runtime's ABI. macOS always uses the box, which also works with Objective-C objects.
+/// the registration holds an unowned reference to it. An unowned reference needs no additional
+/// memory, and the object's address is not reused while the registration exists. With the package
+/// trait `WeakBoxes`, the context is a box with a `weak` variable. A box is slower, but does not
+/// depend on the runtime's ABI. macOS always uses the box, which also works with Objective-C
+/// objects.
 enum WeakReference {
-  /// Returns the object with a strong reference, or NULL if it has been deallocated. `lock`,
-  /// `unlock` and `release` are set in the multicast's options.
+  /// The function that returns the object with a strong reference, or NULL if the object has been
+  /// deallocated. `lock`, `unlock` and `release` are passed to the core in the multicast's options.
   static var lock: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     #if WeakBoxes
       return { context in
