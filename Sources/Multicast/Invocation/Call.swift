@@ -49,8 +49,7 @@ struct AnyCall {
     enum Kind: UInt8 { case invocation, visit, undo, enumeration }
 
     var kind = Kind.invocation
-    /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
-    /// payload.
+    /// The invocation. A visit or an enumeration has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
     /// The options and the outcome of an invocation with options. Nil for every other call.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
@@ -89,8 +88,6 @@ struct AnyCall {
     return withUnsafePointer(to: &details) { body(AnyCall(pointer: $0)) }
   }
 
-  /// The invocation; in a visit or an enumeration, this is a placeholder with event 0 and no
-  /// payload.
   var invocation: Invocation { pointer.pointee.invocation }
   var enumeration: UnsafeMutablePointer<Enumeration>? { pointer.pointee.enumeration }
   var visit: Visit? {
