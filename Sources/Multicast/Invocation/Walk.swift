@@ -180,8 +180,8 @@ struct Walk {
   }
 
   /// Called if the previous delegate has been removed. The hazard already names the next delegate,
-  /// which is not being called yet. Clears the hazard in the meantime, so that no
-  /// removal waits for it.
+  /// which is not being called yet. Clears the hazard in the meantime, so that no removal
+  /// waits for it.
   @inline(never)
   private func didReturn(_ last: InvocationList.Entry, before next: InvocationList.Entry) {
     frame.clearHazard()
