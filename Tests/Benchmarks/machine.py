@@ -1,4 +1,4 @@
-"""Describes the machine, the compilers and the versions of the peers, on which the figures depend.
+"""Describes what the figures depend on: the machine, the compilers and the versions of the peers.
 
 The description contains no host name and no paths.
 """

@@ -121,7 +121,7 @@ def draw_lines(panel, measure, found, names):
 
 
 def step(xs):
-    """Returns n, where every nth point has a marker, and a number on the axis."""
+    """Returns n such that every nth point has a marker, and a number on the axis."""
     return 1 + (len(xs) - 1) // MOST_MARKERS
 
 

@@ -1,8 +1,8 @@
 /// The contenders, except those whose headers were not found.
 ///
-/// A contender is a class whose new objects have no delegates. `add` returns a token for `remove`,
-/// and `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such
-/// functions.
+/// A contender is a class. A new object of the class has no delegates. `add` returns a token for
+/// `remove`, and `invoke` calls all delegates. `remove_delegate` and `contains` exist if the
+/// library has such functions.
 #pragma once
 
 #include "bare_loop.hpp"

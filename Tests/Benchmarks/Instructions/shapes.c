@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
   exit(1);
 }
 
-// Returns only in a child process. The parent waits for the child and exits with its status.
+// Forks, and returns only in the child. The parent waits for the child and exits with its status.
 static void end_as_child(void) {
   const pid_t child = fork();
   if (child == 0) return;
@@ -52,7 +52,7 @@ static void destroy(size_t size) {
 }
 static void nothing(size_t size) { (void)size; }
 
-// Returns each number below a power of two once, in scattered order.
+// Maps the numbers below `size`, a power of two, to the same numbers in scattered order.
 static size_t scattered(size_t i, size_t size) { return i * 7 % size; }
 
 // ---- Threads ------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// A thread that invokes and then stays alive, so that all of these threads need separate records.
+// A thread that invokes and then stays alive, so that each such thread needs its own record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -211,7 +211,7 @@ static void enumerate(size_t size) {
   CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
 }
 
-// Creates a multicast that replays `size` invocations and has already recorded as many.
+// Creates a multicast that replays the last `size` invocations, and invokes it `size` times.
 static void make_replaying(size_t size) {
   multicast_create_options options = multicast_create_options_default();
   options.replay = (uint32_t)size;
@@ -355,7 +355,7 @@ static void destroy_lists(size_t size) {
 static void pause_64(size_t size) {
   pause_all(64);
 }
-// Adds a delegate, which replaces the list, so the library checks whether retired lists are in use.
+// Adds a delegate. This replaces the list, so the library checks whether retired lists are in use.
 static void replace(size_t size) { add_before(size); }
 
 // ---- Threads that have ended, and threads inside calls ------------------------------------------
@@ -408,7 +408,7 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// Continues in a child process, where callgrind keeps counting, while this process waits for it.
+// Continues in a child process, where callgrind keeps counting. This process waits for the child.
 // Until fork() returns, callgrind counts the instructions of both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
@@ -423,8 +423,8 @@ static void make_queued(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Run the calls once without measuring, so that the memory that they use has already been
-  // touched.
+  // Run the calls once before the measurement, so that they do not touch any memory for the first
+  // time during the measurement.
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
 }
@@ -451,7 +451,7 @@ static void wait_and_ask(size_t size) {
   CHECK(multicast_queue_is_valid(queue));
 }
 
-// The queue's worker starts and stops repeatedly.
+// Creates a queue whose worker `start_and_stop` starts and stops repeatedly.
 static void make_idle(size_t size) {
   queue = multicast_queue_create(NULL);
 }
@@ -647,8 +647,8 @@ static void evaluate(const struct shape *shape, size_t size, const char *which) 
   CALLGRIND_DUMP_STATS_AT(text);
 }
 
-// Runs a shape in a child process, so that it is not affected by objects left behind by other
-// shapes, such as thread records.
+// Runs a shape in a child process, so that objects that other shapes leave behind, such as thread
+// records, do not affect it.
 static void in_a_process_of_its_own(const struct shape *shape) {
   const pid_t child = fork();
   int status = 1;

@@ -1,5 +1,5 @@
 // How long does an invocation take with 0 to 65,536 delegates? How long does it take to check
-// whether there are any listeners, with contenders that support this?
+// whether there are listeners, if the contender has such a check?
 
 #include "contenders.hpp"
 #include "question.hpp"

@@ -73,8 +73,8 @@ template <class library, class Way> static void register_way() {
 }
 
 int main(int argc, char **argv) {
-  // By default, malloc maps each large block and unmaps it when it is freed. Page faults would then
-  // dominate the result, but only for copied payloads.
+  // By default, malloc maps each large block and unmaps it when it is freed. With this default,
+  // page faults would dominate the result, but only for copied payloads.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 

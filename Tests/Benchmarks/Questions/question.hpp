@@ -37,7 +37,8 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // For contenders that copy all delegates in each add, adding them one at a time takes hours.
+    // With contenders that copy all delegates in each add, adding many of them one at a time
+    // would take hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {

@@ -27,7 +27,7 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// How producers are kept from getting further ahead of the consumer than the queue's capacity
+/// What keeps producers from getting further ahead of the consumer than the queue's capacity
 /// allows. Because some queues are unbounded, all queues are compared with `paced`, in which the
 /// producers wait for the receiver.
 enum class bound { paced, blocking };
@@ -100,8 +100,8 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
         prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // A thread that has fallen behind does not catch up, because it would have to send the
-          // overdue messages in a burst.
+          // A thread that has fallen behind does not catch up, because the overdue messages would
+          // be a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};

@@ -1,9 +1,9 @@
 """Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
 libmulticast.so.
 
-In the first way, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This works with
-every asyncio loop. In the second way, loop.add_reader() watches the queue's descriptor, so the
-invoking thread runs no Python code.
+One way is a `wake` function that calls loop.call_soon_threadsafe(). Any thread may call it, and
+every asyncio loop supports it. The other way is loop.add_reader(), which watches the queue's
+descriptor. The invoking thread then runs no Python code.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-/* The fuzz target `arguments`. Whatever its arguments, the library must not crash, and must return
- * a result that the header allows. */
+/* The fuzz target `arguments`. Whatever arguments it receives, the library must not crash, and must
+ * return a result that the header allows. */
 
 #include "calls.h"
 #include "expect.h"

@@ -315,7 +315,8 @@ void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
   multicast_transport t = multicast_transport_default();
-  /* Attach a transport once, so that all names report their observers from now on. */
+  /* Attach a transport once. From then on, each name's multicast reports to the broadcaster's
+   * transport whether it has observers. */
   t.publish = publish;
   detach(DEFAULT);
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
