@@ -40,7 +40,7 @@ def describe(build):
 
 
 def hardware():
-    """Describes the machine and its kernel, with the current date."""
+    """Returns the current date, and a description of the machine and its kernel."""
     cpu = Path("/proc/cpuinfo").read_text()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

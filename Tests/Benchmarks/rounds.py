@@ -84,8 +84,8 @@ def parse():
 
 
 def selected(build, quick, only):
-    """Returns a dictionary program -> (the benchmarks to run, whether the program has no
-    others)."""
+    """Returns a dictionary program -> (the benchmarks to run, whether these are all that the
+    program has)."""
     programs, listed_measures = {}, set()
     for source in sorted((Path(__file__).parent / "Questions").glob("*.cpp")):
         program = build / source.stem

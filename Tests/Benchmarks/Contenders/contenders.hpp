@@ -52,7 +52,7 @@ using peers = contenders<
     WHEN(HAS_EVENTPP, eventpp_contender, )
     WHEN(HAS_NANO_SIGNAL_SLOT, nano_signal_slot_contender, ) mutex_contender>;
 
-/// Returns the names of the contenders that are not thread-safe, for `run_question`.
+/// Returns the argument for `run_question`: the names of the contenders that are not thread-safe.
 inline std::string not_thread_safe() {
   std::string names;
   auto append = [&](auto each) {

@@ -19,7 +19,8 @@ struct gobject_broadcaster_contender {
     g_signal_connect(object, ("changed::" + name).c_str(), G_CALLBACK(gobject_handle), context);
   }
   found look_up(const std::string &name) { return g_quark_try_string(name.c_str()); }
-  /// Like g_signal_emit_by_name(), but faster, because it does not look up "changed".
+  /// Does the same as g_signal_emit_by_name(), but is faster, because it does not look up
+  /// "changed".
   void notify(const std::string &name, uint32_t event, const void *payload, size_t size) {
     g_signal_emit(object, signal(), look_up(name), guint(event), payload, gulong(size));
   }

@@ -73,7 +73,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// A thread that stays inside a call until `end_calls`. Each such thread invokes its own multicast.
+// A thread that stays inside a call until `end_calls` is called. Each such thread invokes its own
+// multicast.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -305,7 +306,7 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// Starts a thread that is inside an invocation of the target. Then adds a delegate with a higher
+// Starts a thread that stays inside an invocation of the target. Then adds a delegate with a higher
 // priority, which creates a new list, while the thread is still reading the old one.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
@@ -332,7 +333,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// Starts `size` threads, each of which is inside an invocation and is reading a different list.
+// Starts `size` threads, each of which stays inside an invocation and reads a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -423,8 +424,8 @@ static void make_queued(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Run the calls once before the measurement, so that they do not touch any memory for the first
-  // time during the measurement.
+  // Run the calls once before the measurement, so that the measured run does not include the first
+  // use of any memory.
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
 }

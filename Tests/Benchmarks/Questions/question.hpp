@@ -48,6 +48,6 @@ template <class Contender> struct filled {
   }
 };
 
-/// Writes the missing peers and the contenders that are not thread-safe to the JSON, and runs the
-/// registered benchmarks.
+/// Writes the missing peers and the contenders that are not thread-safe to the JSON output, and
+/// runs the registered benchmarks.
 int run_question(int argc, char **argv, const std::string &not_thread_safe = "");

@@ -383,8 +383,8 @@ static double burst(size_t count) {
   trim();
   return resident() - before;
 }
-// Measures how much memory remains after the threads have ended. Memory that libc keeps even for
-// threads that have not used the library is not included.
+// Measures how much memory remains after the threads have ended. This does not include memory that
+// libc keeps even for threads that have not used the library.
 static double threads_gone(size_t count) {
   begin_and_end(count);
   const double before = resident();

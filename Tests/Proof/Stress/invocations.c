@@ -20,7 +20,8 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* An empty payload has no bytes to verify, so its event says that it is in a parcel. */
+  /* An empty payload in a parcel has no bytes to verify, so its event must show that there is a
+   * parcel. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;

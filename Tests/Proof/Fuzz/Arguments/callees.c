@@ -10,7 +10,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Only the fuzzing thread reads the input, so this does nothing on a queue's thread. */
+/* Only the fuzzing thread reads the input, so this function does nothing on a queue's thread. */
 void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates a call to each of the header's functions with arbitrary arguments. The call expects one
-of the statuses that the function's comment in the header names. The files expectations*.c may
-contain two kinds of handwritten functions:
+"""Generates a call to each of the header's functions with arbitrary arguments. Each call must
+return one of the statuses that the function's comment in the header names. The files
+expectations*.c may contain two kinds of handwritten functions:
 
     void after_FUNCTION(...)   further expectations, given the arguments and the result
     void call_FUNCTION(void)   instead of the call"""

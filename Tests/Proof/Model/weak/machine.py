@@ -117,8 +117,8 @@ def barrier_steps(t, place, state):
     waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
     if not waiting:
         return [state]
-    # A membarrier can execute its fence in a thread that has executed all its operations up to some
-    # point and none after that point.
+    # A membarrier can execute its fence in a thread if the thread has executed all operations up to
+    # some point and none after that point.
     return [state.with_passed((t, place, u)) for u in waiting
             if state.done[u] == frozenset(range(len(state.done[u])))]
 
