@@ -233,8 +233,8 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-// Measures the time from the first queued call to the end of the last one. A full queue blocks the
-// producers.
+// Measures the time from the queueing of the first call to the end of the last call. A full queue
+// blocks the producers.
 static double producers(library *l, size_t times) {
   pthread_t threads[MOST_THREADS];
   pthread_barrier_t barrier;

@@ -1,4 +1,4 @@
-/// A signal with details, such as "changed::Protocol.Number1", which is how GObject supports
+/// A signal with details, such as "changed::Protocol.Number1". This is how GObject supports
 /// observers by name. All handlers are in one list, so an emission also visits the handlers of
 /// other details.
 #pragma once

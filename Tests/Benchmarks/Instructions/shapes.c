@@ -169,7 +169,7 @@ static void remove_context(size_t size) {
   CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
 }
 static void remove_at(size_t size) {
-  // After a removal, the library has to count delegates to find the one at an index.
+  // After a removal, the library has to count delegates to find the delegate at an index.
   CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
   CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
 }
@@ -307,7 +307,7 @@ static void ask_tokens(size_t size) {
 // ---- While an older list is read ----------------------------------------------------------------
 
 // Starts a thread that stays inside an invocation of the target. Then adds a delegate with a higher
-// priority, which creates a new list, while the thread is still reading the old one.
+// priority. This creates a new list, while the thread is still reading the old list.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();
@@ -590,8 +590,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // The producers are about to sleep. Because Valgrind runs one thread at a time, all of them fall
-  // asleep while this thread yields.
+  // The producers are about to sleep. Because Valgrind runs one thread at a time, all producers
+  // fall asleep while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }

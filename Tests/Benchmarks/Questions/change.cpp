@@ -87,8 +87,8 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
 }
 
 /// Measures the unavoidable part of a random removal: reading the 32 bytes that a library has
-/// stored about a delegate. Each read depends on the previous one, because in a real removal, other
-/// instructions keep the processor too busy to start the next read early.
+/// stored about a delegate. Each read depends on the previous read. In a real removal, too, the
+/// next read does not start early, because other instructions keep the processor busy.
 static bool read_shuffled(benchmark::State &state, size_t count) {
   struct kept {
     size_t next;

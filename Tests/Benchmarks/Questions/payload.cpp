@@ -35,7 +35,7 @@ template <class library> struct handed_over {
   }
 };
 
-/// Queues the calls of one invocation and runs them, on this thread.
+/// Queues the calls of one invocation and runs them on this thread.
 template <class library, class Way>
 static void invoke_and_run(benchmark::State &state, size_t delegates, size_t size) {
   const std::vector<unsigned char> payload(size, 1);

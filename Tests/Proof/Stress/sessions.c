@@ -305,7 +305,7 @@ OPERATION("a session that waits for itself", 6) {
 }
 
 /* Calls only library functions, because another thread of the parent may have been holding one of
- * the test's locks. */
+ * the test's locks during the fork. */
 static void work_in_child(const line *l) {
   alarm(60); /* ends a hanging child */
   EXPECT(multicast_queue_destroy(l->queue), OK);

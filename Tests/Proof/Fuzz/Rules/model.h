@@ -231,7 +231,8 @@ int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes a registration. Its release becomes due now, or once its last call has returned. */
+/* Removes a registration. Its release becomes due immediately or, if calls are running, when the
+ * last of them returns. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);

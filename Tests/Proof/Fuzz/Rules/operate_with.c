@@ -270,8 +270,8 @@ void perform_visit_token(const record *r) {
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
-/* Returns whether the header determines which calls are running. Inside `lock`, for example, it
- * does not. */
+/* Returns whether the header determines which calls are running. For example, the header leaves
+ * this open inside `lock`. */
 static bool is_stack_known(void) {
   for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;
