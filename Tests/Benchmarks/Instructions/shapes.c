@@ -73,8 +73,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// A thread that stays inside a call until `end_calls` is called. Each such thread invokes its own
-// multicast.
+// Runs on a thread that stays inside a call until `end_calls` is called. Each such thread invokes
+// its own multicast.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -105,7 +105,8 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// A thread that invokes and then stays alive, so that each such thread needs its own record.
+// Runs on a thread that invokes and then stays alive, so that each such thread needs its own
+// record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -380,7 +381,7 @@ static void remove_all_64(size_t size) {
   remove_all(64);
 }
 
-// A thread that starts, invokes for the first time, and ends.
+// Runs on a thread that invokes for the first time and then ends.
 static void *invoke_first(void *unused) {
   CALLGRIND_TOGGLE_COLLECT;
   CHECK(multicast_invoke(other, 0, NULL, 0) == 0);
@@ -546,7 +547,7 @@ static void unregister_names(size_t size) {
 
 enum { CALLS_OF_EACH = 16 };
 
-// A producer that blocks because the queue, which has room for one call, is full.
+// Runs on a producer thread, which blocks because the queue has room for one call and is full.
 static void *produce(void *unused) {
   sem_post(&has_begun);
   CALLGRIND_TOGGLE_COLLECT;
@@ -577,7 +578,8 @@ static void consume_all(size_t size) {
   }
   join(size);
 }
-// A delegate that removes itself. It has no queue, so its removal wakes no producer.
+// The function of a delegate that removes itself. The delegate has no queue, so its removal wakes
+// no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }

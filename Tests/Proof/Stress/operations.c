@@ -544,7 +544,8 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The table of multicasts keeps the handle of the destroyed multicast. */
+/* The handle of the destroyed multicast stays in the table of multicasts, so that threads use stale
+ * handles. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }

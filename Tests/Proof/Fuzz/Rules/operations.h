@@ -83,7 +83,7 @@ void note_deep_nesting(void);
  * outside all calls. */
 void compare_transports(void);
 
-/* The default broadcaster outlives an input. It has no observers before and after each input. */
+/* The default broadcaster outlives an input. Before and after each input, it has no observers. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 
