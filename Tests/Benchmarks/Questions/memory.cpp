@@ -77,8 +77,8 @@ template <class Contender> static void count(size_t signals, size_t each, figure
   out.is_complete = true;
 }
 
-// Measures in a child process that has not used the library before, because libraries often keep
-// freed memory for later use.
+// Returns the figures of a child process that has not used the library before. Libraries often keep
+// freed memory for later use, which would affect another measurement in the same process.
 template <class Contender> static const figures &counted(size_t each) {
   static std::map<size_t, figures> known;
   auto [place, is_new] = known.try_emplace(each, figures{});

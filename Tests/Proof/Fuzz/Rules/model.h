@@ -340,7 +340,7 @@ bool model_take_memory(void);
 
 void model_queue_call(frame *f, int index);
 
-/* If the next step is to queue a call, queues that call. */
+/* If the next step is to queue a call, queues that call and returns true. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a call has been taken out, but its context is dead */
