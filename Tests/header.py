@@ -12,8 +12,8 @@ from pathlib import Path
 
 PATH = Path(__file__).resolve().parent.parent / "include/multicast.h"
 
-# A function, or a type of functions. `result` and the types of `parameters` are spelled the way
-# they are in the header.
+# A function, or a function type. `result` and the types of `parameters` are spelled as in the
+# header.
 Function = namedtuple(
     "Function", "name result parameters comment section is_exported must_be_used")
 Parameter = namedtuple("Parameter", "type name")

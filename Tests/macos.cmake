@@ -1,5 +1,5 @@
-# The tests that run on macOS in addition to the tests of the C harness. CONTRIBUTING.md, 'macOS',
-# lists what else has to be run there.
+# The tests that run on macOS in addition to the tests of the C harness. The section 'macOS' of
+# CONTRIBUTING.md lists what else has to be run on macOS.
 
 add_check(interface_of_the_static_library LABELS interface everyday COST 60
   COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/run-harness $<TARGET_FILE:interface_tests_static>)

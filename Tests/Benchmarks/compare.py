@@ -143,8 +143,8 @@ def compiled(folder):
 
 
 def compared(program, libraries, arguments):
-    """Maps each measure to the figures of the old and the new library, the bare loop if there is
-    one, and the ratio with its spread."""
+    """Returns a dictionary that maps each measure to a row of the table: the figures of the old
+    library, the new library and, if there is one, the bare loop, and the ratio with its spread."""
     listed = (line.split("\t") for line in run(program).splitlines())
     measures = {number: Measure(name, "", "", unit=unit, statistic=statistic)
                 for number, (name, unit, statistic) in enumerate(listed)

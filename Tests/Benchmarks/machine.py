@@ -1,4 +1,4 @@
-"""Describes the machine, the compilers and the versions of the peers, on which the figures depend.
+"""Describes what the figures depend on: the machine, the compilers and the versions of the peers.
 
 The description contains no host name and no paths.
 """
@@ -40,7 +40,7 @@ def describe(build):
 
 
 def hardware():
-    """Describes the machine and its kernel, with the current date."""
+    """Returns the current date, and a description of the machine and its kernel."""
     cpu = Path("/proc/cpuinfo").read_text()
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

@@ -21,8 +21,9 @@ class Measure(NamedTuple):
 
 
 def rate(name, title, parameter, plot, figure="items_per_second", at=None):
-    """The combined rate of several threads. It is too high in repetitions in which the threads
-    happen to run at different times, so the median is used."""
+    """Returns a measure for the combined rate of several threads. Its statistic is the median,
+    because the rate is too high in repetitions in which the threads happen to run at different
+    times."""
     return Measure(name, title, parameter, plot, figure, "per second", False, statistic="median",
                    at=at)
 

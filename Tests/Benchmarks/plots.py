@@ -121,7 +121,7 @@ def draw_lines(panel, measure, found, names):
 
 
 def step(xs):
-    """Returns n, where every nth point has a marker, and a number on the axis."""
+    """Returns n such that every nth point has a marker, and a number on the axis."""
     return 1 + (len(xs) - 1) // MOST_MARKERS
 
 
@@ -145,7 +145,8 @@ def set_scales(panel, measure, found):
 
 
 def name_ends(panel, ends, names):
-    """Writes each name next to the end of its line, moving names that would overlap up or down."""
+    """Writes each name next to the end of its line, and moves names up or down if they would
+    overlap."""
     panel.figure.canvas.draw()
     to_axes = panel.transData + panel.transAxes.inverted()
     wanted = {contender: to_axes.transform(end)[1] for contender, end in ends.items()}

@@ -47,8 +47,8 @@ def main():
 
 
 def added_to(before, results):
-    """Replaces measures in earlier results with new ones. Each is replaced as a whole, because only
-    figures from the same run are comparable."""
+    """Replaces measures in earlier results with new measures. A measure is replaced as a whole,
+    because only figures from the same run are comparable."""
     for key in ("cpu", "cores", "virtual", "c++"):
         if before["machine"][key] != results["machine"][key]:
             sys.exit(f"the earlier results are of another {key}: {before['machine'][key]}")
@@ -84,8 +84,8 @@ def parse():
 
 
 def selected(build, quick, only):
-    """Returns a dictionary program -> (the benchmarks to run, whether these are all of its
-    benchmarks)."""
+    """Returns a dictionary program -> (the benchmarks to run, whether these are all that the
+    program has)."""
     programs, listed_measures = {}, set()
     for source in sorted((Path(__file__).parent / "Questions").glob("*.cpp")):
         program = build / source.stem
@@ -118,7 +118,8 @@ def check_names(program, names):
 
 
 def smallest_two(names):
-    """Selects the two smallest parameters of each contender and measure, to check that they run."""
+    """Selects the benchmarks with the two smallest parameters of each contender and measure, which
+    suffice to check that everything runs."""
     grouped = defaultdict(list)
     for name in names:
         grouped[split(name)[:2]].append(name)

@@ -21,8 +21,8 @@ static double now(void) {
   return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-// Functions of version 1.0 whose names have never changed, so that any two releases can be
-// compared.
+// The functions to look up in each library. Since version 1.0, their names have never changed, so
+// any two releases can be compared.
 #define EACH_FUNCTION(X)                                                                       \
   X(create) X(destroy) X(add) X(invoke) X(remove) X(token_remove) X(queue_create)              \
   X(queue_destroy) X(queue_run) X(queue_wait) X(set_allocator)
@@ -59,7 +59,8 @@ static void load(library *l, const char *path) {
 #undef X
 }
 
-// The function of delegates that several threads share. It only reads the counter; see work.h.
+// The function of delegates that several threads share. It reads the counter without writing to it;
+// work.h explains why.
 static void read_only(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
   const uint64_t sum = *(const uint64_t *)context + event + size;
@@ -212,7 +213,7 @@ static double invoke_while_changed(library *l, size_t times) {
   uint64_t meanwhile;
   return beside(l, add_remove_once, times, invoke, &meanwhile);
 }
-// Returns the time per invocation, counting the invocations of both threads.
+// Returns the time of a slice divided by the number of invocations that both threads have made.
 static double invoke_together(library *l, size_t times) {
   uint64_t meanwhile;
   const double time = beside(l, invoke_once, times, invoke, &meanwhile);
@@ -232,8 +233,8 @@ static void *produce(void *argument) {
   return NULL;
 }
 
-// Measures the time from the first queued call to the end of the last one. A full queue blocks the
-// producers.
+// Measures the time from the queueing of the first call to the end of the last call. A full queue
+// blocks the producers.
 static double producers(library *l, size_t times) {
   pthread_t threads[MOST_THREADS];
   pthread_barrier_t barrier;

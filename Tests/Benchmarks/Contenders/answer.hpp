@@ -2,5 +2,5 @@
 
 #include <cstdint>
 
-/// The work that an asker's thread does to answer a question.
+/// Answers a question. An asker's thread does this work for each question.
 inline uint64_t answer(uint64_t question) { return question + 1; }

@@ -1,7 +1,7 @@
 /// The contenders that ask another thread a question, except those whose headers were not found.
 ///
-/// An asker is a class with its own thread. Only one other thread calls `ask`, which makes the
-/// asker's thread call `answer` and returns the result.
+/// An asker is a class with its own thread. `ask` makes the asker's thread call `answer` and
+/// returns the result. Only one other thread calls `ask`.
 #pragma once
 
 #include "libmulticast_asker.hpp"

@@ -1,4 +1,4 @@
-/// A loop over function pointers, which is the lower bound for any library.
+/// A loop over function pointers. Its time is a lower bound for every library.
 #pragma once
 
 #include <string>

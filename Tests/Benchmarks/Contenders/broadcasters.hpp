@@ -1,8 +1,7 @@
 /// The broadcasters to compare, except those whose headers were not found.
 ///
 /// A new broadcaster has no names. `add` adds an observer under a name. `look_up` returns the entry
-/// of a name; it always returns the same entry for the same name. `notify` calls the observers of
-/// an entry.
+/// of a name, which is the same entry each time. `notify` calls the observers of an entry.
 #pragma once
 
 #include "libmulticast_broadcaster.hpp"

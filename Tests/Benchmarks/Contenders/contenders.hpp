@@ -1,8 +1,8 @@
 /// The contenders, except those whose headers were not found.
 ///
-/// A contender is a class whose new objects have no delegates. `add` returns a token for `remove`,
-/// and `invoke` calls all delegates. `remove_delegate` and `contains` exist if the library has such
-/// functions.
+/// A contender is a class. A new object of the class has no delegates. `add` returns a token for
+/// `remove`, and `invoke` calls all delegates. `remove_delegate` and `contains` exist if the
+/// library has such functions.
 #pragma once
 
 #include "bare_loop.hpp"
@@ -52,7 +52,7 @@ using peers = contenders<
     WHEN(HAS_EVENTPP, eventpp_contender, )
     WHEN(HAS_NANO_SIGNAL_SLOT, nano_signal_slot_contender, ) mutex_contender>;
 
-/// Returns the names of the contenders that are not thread-safe, for `run_question`.
+/// Returns the argument for `run_question`: the names of the contenders that are not thread-safe.
 inline std::string not_thread_safe() {
   std::string names;
   auto append = [&](auto each) {

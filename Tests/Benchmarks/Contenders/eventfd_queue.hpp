@@ -1,5 +1,5 @@
-/// Makes only the system calls that notify an epoll loop of one message. There is no queue and no
-/// second thread.
+/// Makes only the system calls with which a queue notifies an epoll loop of a message. Nothing is
+/// queued, and there is no second thread.
 #pragma once
 
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
-/// Calls g_main_context_invoke() for a thread that runs a GMainLoop. g_main_context_invoke() does
-/// not wait for the call, so the caller waits on a condition variable.
+/// An asker whose thread runs a GMainLoop. `ask` calls g_main_context_invoke(), which does not wait
+/// for the answer, so `ask` then waits on a condition variable.
 #pragma once
 
 #include <glib.h>
@@ -13,7 +13,8 @@ struct glib_asker {
   static std::string name() { return "GMainContext, GCond"; }
 
   glib_asker() {
-    // Wait for the loop to run. Until then, g_main_context_invoke() calls functions on this thread.
+    // Wait until the loop runs. Before that, g_main_context_invoke() calls functions on this
+    // thread.
     request begun{};
     GSource *source = g_idle_source_new();
     g_source_set_callback(source, receive, &begun, nullptr);

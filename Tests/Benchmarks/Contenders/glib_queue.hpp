@@ -1,4 +1,5 @@
-/// GAsyncQueue with messages from g_malloc, popped one by one, as its documentation shows.
+/// A GAsyncQueue of messages that are allocated with g_malloc(). They are popped one by one, as
+/// in GLib's documentation.
 #pragma once
 
 #include <glib.h>

@@ -1,4 +1,4 @@
-/// A signal with details, such as "changed::Protocol.Number1", which is how GObject supports
+/// A signal with details, such as "changed::Protocol.Number1". This is how GObject supports
 /// observers by name. All handlers are in one list, so an emission also visits the handlers of
 /// other details.
 #pragma once
@@ -19,7 +19,8 @@ struct gobject_broadcaster_contender {
     g_signal_connect(object, ("changed::" + name).c_str(), G_CALLBACK(gobject_handle), context);
   }
   found look_up(const std::string &name) { return g_quark_try_string(name.c_str()); }
-  /// Like g_signal_emit_by_name(), but faster, because it does not look up "changed".
+  /// Does the same as g_signal_emit_by_name(), but is faster, because it does not look up
+  /// "changed".
   void notify(const std::string &name, uint32_t event, const void *payload, size_t size) {
     g_signal_emit(object, signal(), look_up(name), guint(event), payload, gulong(size));
   }

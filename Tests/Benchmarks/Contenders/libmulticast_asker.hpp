@@ -25,8 +25,9 @@ template <class library> struct libmulticast_asker {
     request made{question, 0};
     multicast_invocation invocation = multicast_invocation_default();
     invocation.flags = MULTICAST_WAIT;
-    // Because the size is 0, the call receives the pointer itself. The request may be on the stack
-    // because the wait has no time limit, and the worker never waits for this thread.
+    // Because the size is 0, the call receives the pointer itself. The request may be on the stack,
+    // because this function returns only after the call. The wait has no time limit, and the
+    // library does not end it early, because the worker never waits for this thread.
     invocation.payload = &made;
     library::invoke_with(handle, &invocation, nullptr);
     return made.answer;

@@ -23,7 +23,8 @@ struct map_broadcaster_contender {
     else if (current.use_count() > 1) current = std::make_shared<list>(*current);
     current->emplace_back(slot{context});
   }
-  /// The addresses of a map's elements are stable.
+  /// Returns an address that stays valid, because the elements of a std::unordered_map do not
+  /// move.
   found look_up(const std::string &name) {
     std::lock_guard<std::mutex> guard(lock);
     auto here = lists.find(name);

@@ -5,7 +5,7 @@
 
 #include "work.h"
 
-/// The signal stores the address of a receiver, and copies nothing.
+/// The signal stores the receiver's address, and does not copy the receiver.
 struct nano_receiver {
   void receive(uint32_t event, const void *payload, size_t size) {
     work(this, event, payload, size);

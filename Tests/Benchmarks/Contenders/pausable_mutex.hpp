@@ -1,5 +1,5 @@
 /// Like the contender in mutex.hpp, but with delegates that can be paused and inspected. Each
-/// delegate has a flag that shows whether it is paused, and a number by which it is found. Only
+/// delegate has a flag that shows whether it is paused, and a number that identifies it. Only
 /// inspect.cpp uses this contender, because reading the flag makes invocations slower.
 #pragma once
 

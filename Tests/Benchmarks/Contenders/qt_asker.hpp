@@ -1,4 +1,5 @@
-/// QMetaObject::invokeMethod() with Qt::BlockingQueuedConnection, on an object in a QThread.
+/// An asker that calls QMetaObject::invokeMethod() with Qt::BlockingQueuedConnection, on an object
+/// in a QThread.
 #pragma once
 
 #include <QMetaObject>

@@ -1,10 +1,10 @@
 /// The queues to compare, except those whose headers were not found.
 ///
-/// A queue delivers its messages to one receiver. Any thread may call `push`. The calls are made in
-/// one of two ways. Either the pushing thread itself calls `run_one`, or the consumer calls `start`
-/// before the first push and then calls `deliver`, which returns when the receiver has received
-/// everything. `deliver` makes the calls on the calling thread, unless the queue has its own
-/// thread.
+/// A queue delivers its messages to one receiver. Any thread may call `push`. If there is only one
+/// thread, it calls `run_one` after each push. If there are producers and a consumer, the consumer
+/// calls `start` before the first push and then `deliver`, which returns when the receiver has
+/// received everything. `deliver` makes the calls on the calling thread, unless the queue has its
+/// own thread.
 ///
 /// If `is_bounded` is true, a push into a full queue waits for room.
 #pragma once

@@ -9,7 +9,7 @@
 #include <future>
 #include <vector>
 
-/// The time in nanoseconds, from the monotonic clock.
+/// Returns the time of the monotonic clock in nanoseconds.
 inline int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -27,8 +27,7 @@ class receiver {
   }
 
   /// @param producer  The sender's number, which is passed as the event.
-  /// @param payload   If latencies are recorded, begins with the time at which the message was
-  ///                  sent.
+  /// @param payload   The message. If latencies are recorded, it begins with the time of sending.
   void receive(uint32_t producer, const void *payload, size_t size) {
     if (latencies) {
       int64_t sent;
@@ -45,8 +44,9 @@ class receiver {
   }
 
   /// Called by a producer before each batch. Waits until there is room, so that no producer gets
-  /// too far ahead. There is room for two batches, so that one can be sent while the other is being
-  /// received. For each batch, both the producer and the receiver execute one semaphore operation.
+  /// too far ahead of the receiver. There is room for two batches, so that one can be sent while
+  /// the other is being received. For each batch, both the producer and the receiver execute one
+  /// semaphore operation.
   void wait_for_room(uint32_t producer) {
     while (sem_wait(&rooms[producer].batches) != 0) {}
   }

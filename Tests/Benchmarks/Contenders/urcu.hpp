@@ -1,5 +1,5 @@
-/// An array of delegates that is protected by RCU, written as a user of liburcu would write it for
-/// a list that is mostly read.
+/// An array of delegates that is protected by RCU. The code is what a user of liburcu would write
+/// for a list that is mostly read.
 #pragma once
 
 #define _LGPL_SOURCE  // inlines the read side, as liburcu recommends for speed

@@ -8,8 +8,8 @@ extern "C" {
 #endif
 
 /// Counts the call. Each delegate's context is its own counter. If threads share delegates
-/// (WORK_READS), the counter is only read, because the benchmark would otherwise measure how the
-/// counter's cache line moves between the threads.
+/// (WORK_READS), `work` only reads the counter. If it wrote to the counter, the benchmark would
+/// measure how the counter's cache line moves between the threads.
 static inline void work(void *context, uint32_t event, const void *payload, size_t size) {
   (void)payload;
 #ifdef WORK_READS

@@ -263,8 +263,8 @@ static void count(const struct expression *each) {
   CALLGRIND_DUMP_STATS_AT(name);
 }
 
-// Returns whether this process has registered for the expedited barrier, by trying to execute it.
-// The kernel refuses the barrier to a process that has not registered.
+// Returns whether this process has registered for the expedited barrier. To find out, executes the
+// barrier, which the kernel refuses to a process that has not registered.
 static int is_registered(void) {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
@@ -274,8 +274,8 @@ int main(void) {
   for (size_t i = 0; i < MOST; i++)
     delegates[i] = (multicast_delegate){work_in_executable, &counters[i]};
 
-  // The library registers for the barrier when it is first used. If registration fails, the
-  // library uses fence instructions, for which the bounds do not hold.
+  // The library registers for the barrier when it is first used. If registration fails, the library
+  // executes fence instructions, which the bounds do not include.
   CHECK(!is_registered());
   create_and_destroy();
   if (!is_registered()) return 77;

@@ -30,7 +30,7 @@ static void fail(const char *file, int line, const char *expression) {
   exit(1);
 }
 
-// Returns only in a child process. The parent waits for the child and exits with its status.
+// Forks, and returns only in the child. The parent waits for the child and exits with its status.
 static void end_as_child(void) {
   const pid_t child = fork();
   if (child == 0) return;
@@ -52,7 +52,7 @@ static void destroy(size_t size) {
 }
 static void nothing(size_t size) { (void)size; }
 
-// Returns each number below a power of two once, in scattered order.
+// Maps the numbers below `size`, a power of two, to the same numbers in scattered order.
 static size_t scattered(size_t i, size_t size) { return i * 7 % size; }
 
 // ---- Threads ------------------------------------------------------------------------------------
@@ -73,7 +73,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   while (sem_wait(&may_end) != 0) continue;
 }
 
-// A thread that stays inside a call until `end_calls`. Each such thread invokes its own multicast.
+// Runs on a thread that stays inside a call until `end_calls` is called. Each such thread invokes
+// its own multicast.
 static void *invoke_own(void *index) {
   CHECK(multicast_invoke(many[(size_t)index], 0, NULL, 0) == 1);
   return NULL;
@@ -104,7 +105,8 @@ static void invoke_elsewhere(void) {
   join(1);
 }
 
-// A thread that invokes and then stays alive, so that all of these threads need separate records.
+// Runs on a thread that invokes and then stays alive, so that each such thread needs its own
+// record.
 static void *invoke_empty(void *unused) {
   const multicast empty = multicast_create();
   multicast_invoke(empty, 0, NULL, 0);
@@ -168,7 +170,7 @@ static void remove_context(size_t size) {
   CHECK(multicast_remove_context(target, delegates[size - 1].context) == 1);
 }
 static void remove_at(size_t size) {
-  // After a removal, the library has to count delegates to find the one at an index.
+  // After a removal, the library has to count delegates to find the delegate at an index.
   CHECK(multicast_token_remove(tokens[0]) == MULTICAST_OK);
   CHECK(multicast_remove_at(target, size / 2) == MULTICAST_OK);
 }
@@ -211,7 +213,7 @@ static void enumerate(size_t size) {
   CHECK(multicast_enumerate(target, enumerate_one, NULL) == (int64_t)size);
 }
 
-// Creates a multicast that replays `size` invocations and has already recorded as many.
+// Creates a multicast that replays the last `size` invocations, and invokes it `size` times.
 static void make_replaying(size_t size) {
   multicast_create_options options = multicast_create_options_default();
   options.replay = (uint32_t)size;
@@ -305,8 +307,8 @@ static void ask_tokens(size_t size) {
 
 // ---- While an older list is read ----------------------------------------------------------------
 
-// Starts a thread that is inside an invocation of the target. Then adds a delegate with a higher
-// priority, which creates a new list, while the thread is still reading the old one.
+// Starts a thread that stays inside an invocation of the target. Then adds a delegate with a higher
+// priority. This creates a new list, while the thread is still reading the old list.
 static void make_older(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   target = multicast_create();
@@ -332,7 +334,7 @@ static void end_lifetime(size_t size) {
   CHECK(multicast_lifetime_end(lifetime) == MULTICAST_OK);
 }
 
-// Starts `size` threads, each of which is inside an invocation and is reading a different list.
+// Starts `size` threads, each of which stays inside an invocation and reads a different list.
 static void make_lists(size_t size) {
   const multicast_delegate waits = {wait_inside, NULL};
   fill(64, NULL);
@@ -355,7 +357,7 @@ static void destroy_lists(size_t size) {
 static void pause_64(size_t size) {
   pause_all(64);
 }
-// Adds a delegate, which replaces the list, so the library checks whether retired lists are in use.
+// Adds a delegate. This replaces the list, so the library checks whether retired lists are in use.
 static void replace(size_t size) { add_before(size); }
 
 // ---- Threads that have ended, and threads inside calls ------------------------------------------
@@ -379,7 +381,7 @@ static void remove_all_64(size_t size) {
   remove_all(64);
 }
 
-// A thread that starts, invokes for the first time, and ends.
+// Runs on a thread that invokes for the first time and then ends.
 static void *invoke_first(void *unused) {
   CALLGRIND_TOGGLE_COLLECT;
   CHECK(multicast_invoke(other, 0, NULL, 0) == 0);
@@ -408,7 +410,7 @@ static void end_living(size_t size) {
   go_on_and_join(size);
 }
 
-// Continues in a child process, where callgrind keeps counting, while this process waits for it.
+// Continues in a child process, where callgrind keeps counting. This process waits for the child.
 // Until fork() returns, callgrind counts the instructions of both processes.
 static void go_on_in_child(size_t size) {
   end_as_child();
@@ -423,8 +425,8 @@ static void make_queued(size_t size) {
   multicast_add_options add = multicast_add_options_default();
   add.queue = queue;
   fill(1, &add);
-  // Run the calls once without measuring, so that the memory that they use has already been
-  // touched.
+  // Run the calls once before the measurement, so that the measured run does not include the first
+  // use of any memory.
   for (size_t i = 0; i < size; i++) CHECK(multicast_invoke(target, 1, NULL, 0) == 1);
   CHECK(multicast_queue_run(queue, 0) == (int64_t)size);
 }
@@ -451,7 +453,7 @@ static void wait_and_ask(size_t size) {
   CHECK(multicast_queue_is_valid(queue));
 }
 
-// The queue's worker starts and stops repeatedly.
+// Creates a queue whose worker `start_and_stop` starts and stops repeatedly.
 static void make_idle(size_t size) {
   queue = multicast_queue_create(NULL);
 }
@@ -545,7 +547,7 @@ static void unregister_names(size_t size) {
 
 enum { CALLS_OF_EACH = 16 };
 
-// A producer that blocks because the queue, which has room for one call, is full.
+// Runs on a producer thread, which blocks because the queue has room for one call and is full.
 static void *produce(void *unused) {
   sem_post(&has_begun);
   CALLGRIND_TOGGLE_COLLECT;
@@ -576,7 +578,8 @@ static void consume_all(size_t size) {
   }
   join(size);
 }
-// A delegate that removes itself. It has no queue, so its removal wakes no producer.
+// The function of a delegate that removes itself. The delegate has no queue, so its removal wakes
+// no producer.
 static void remove_itself(void *context, uint32_t event, const void *payload, size_t size) {
   CHECK(multicast_token_remove(multicast_token_current()) == MULTICAST_PENDING);
 }
@@ -589,8 +592,8 @@ static void make_blocked(size_t size) {
   make_full_queue(size);
   start(size, produce_one);
   for (size_t i = 0; i < size; i++) sem_wait(&has_begun);
-  // The producers are about to sleep. Because Valgrind runs one thread at a time, all of them fall
-  // asleep while this thread yields.
+  // The producers are about to sleep. Because Valgrind runs one thread at a time, all producers
+  // fall asleep while this thread yields.
   for (int i = 0; i < 1000; i++) sched_yield();
   other = multicast_create();
 }
@@ -647,8 +650,8 @@ static void evaluate(const struct shape *shape, size_t size, const char *which) 
   CALLGRIND_DUMP_STATS_AT(text);
 }
 
-// Runs a shape in a child process, so that it is not affected by objects left behind by other
-// shapes, such as thread records.
+// Runs a shape in a child process, so that objects that other shapes leave behind, such as thread
+// records, do not affect it.
 static void in_a_process_of_its_own(const struct shape *shape) {
   const pid_t child = fork();
   int status = 1;

@@ -12,8 +12,8 @@
 template <class Contender> struct batch {
   using token = typename Contender::token;
 
-  /// The time limit for filling or emptying all contenders once. A contender that exceeds it is not
-  /// measured for larger counts.
+  /// The time limit for filling or emptying all contenders once. After a contender has exceeded the
+  /// limit, it is not measured with larger counts.
   static constexpr std::chrono::seconds time_limit{2};
 
   const size_t count;

@@ -23,7 +23,8 @@ template <class Broadcaster> struct named {
   }
 };
 
-/// Measures a function. Each iteration passes the next element to it, wrapping around at the end.
+/// Measures a function. Each iteration passes the next element to the function; after the last
+/// element comes the first.
 template <class Element, class Function>
 static void go_round(benchmark::State &state, const std::vector<Element> &elements,
                      Function function) {

@@ -87,8 +87,8 @@ template <class Contender> static bool remove_reversed(benchmark::State &state, 
 }
 
 /// Measures the unavoidable part of a random removal: reading the 32 bytes that a library has
-/// stored about a delegate. Each read depends on the previous one, because in a real removal, other
-/// instructions keep the processor too busy to start the next read early.
+/// stored about a delegate. Each read depends on the previous read. In a real removal, too, the
+/// next read does not start early, because other instructions keep the processor busy.
 static bool read_shuffled(benchmark::State &state, size_t count) {
   struct kept {
     size_t next;
@@ -110,9 +110,9 @@ static bool read_shuffled(benchmark::State &state, size_t count) {
   return true;
 }
 
-/// Calls the function for at most one in ten delegates, so that the total stays close to
-/// `count`. The chosen delegates are evenly spaced and in random order, because the result would
-/// depend on chance if a few were chosen at random.
+/// Calls the function for at most one in ten delegates, so that the number of delegates stays close
+/// to `count`. The chosen delegates are evenly spaced, because the result would depend on chance if
+/// they were chosen at random. The calls are in random order.
 template <class Contender, class Function>
 static bool here_and_there(benchmark::State &state, size_t count, Function function) {
   const size_t each = std::clamp<size_t>(count / 10, 1, 3000000 / count);
@@ -146,8 +146,8 @@ template <class Contender> static bool contains(benchmark::State &state, size_t 
   });
 }
 
-/// Registers a measure for 1 to 1,000,000 delegates. A contender that exceeds the time limit is not
-/// measured for larger counts, because linear-time removals would take hours.
+/// Registers a measure for 1 to 1,000,000 delegates. After a contender has exceeded the time limit,
+/// it is not measured with larger counts, because linear-time removals would take hours.
 static void for_counts(const std::string &measure, const std::string &contender,
                        bool (*run)(benchmark::State &, size_t)) {
   auto enough = std::make_shared<size_t>(SIZE_MAX);
@@ -302,7 +302,7 @@ template <class library> static void destroy_invoked(benchmark::State &state) {
   }
 }
 
-/// Measures only the system call that removals in libmulticast and liburcu make.
+/// Measures the system call that a removal makes in libmulticast and liburcu, and nothing else.
 static void barrier(benchmark::State &state) {
   std::vector<uint64_t> counters(invoked);
   std::vector<multicast_delegate> delegates;

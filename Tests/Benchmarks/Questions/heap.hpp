@@ -28,7 +28,7 @@ static void *given_back(void *block) {
 
 }  // namespace heap
 
-// libc itself and operator new also call these functions.
+// These definitions replace glibc's functions, so libc itself and operator new also call them.
 extern "C" {
 void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);

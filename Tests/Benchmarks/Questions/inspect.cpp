@@ -7,7 +7,7 @@
 #include "pausable_mutex.hpp"
 #include "question.hpp"
 
-/// Returns the token in the middle, for which a linear search takes average time.
+/// Returns the token in the middle, because a linear search for it takes average time.
 template <class Full> static auto &middle(Full &all) { return all.tokens[all.tokens.size() / 2]; }
 
 // Each function below can be called only with contenders that support the operation.

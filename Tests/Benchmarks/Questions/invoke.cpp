@@ -1,6 +1,6 @@
 // How long does an invocation take with 0 to 65,536 delegates that are all the same function, and
-// with 16 delegates that are different functions? How long does it take to check whether there are
-// any listeners, with contenders that support this?
+// with 16 different functions? How long does it take to check whether there are listeners, if the
+// contender has such a check?
 
 #include <utility>
 

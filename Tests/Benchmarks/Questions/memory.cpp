@@ -1,10 +1,11 @@
 // How many bytes does an empty signal need, and how many does each delegate need?
 //
-// Each measurement creates 100,000 delegates, in as many signals as this requires, or 100,000 empty
-// signals. Memory that is allocated for many objects at a time, or for the library as a whole, is
-// averaged over all of these objects. Counting begins before the library is first used and includes
-// all allocations by malloc. The count includes the signals or handles that the program holds, but
-// not the connections or tokens that the program needs to remove a delegate later.
+// Each measurement creates either 100,000 delegates, spread over as many signals as needed, or
+// 100,000 empty signals. Memory that is allocated for many objects at a time, or for the library as
+// a whole, is averaged over all of these objects. Counting begins before the library is first used
+// and includes all allocations by malloc. The count includes the signals or handles that the
+// program holds, but not the connections or tokens that the program needs to remove a delegate
+// later.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -76,8 +77,8 @@ template <class Contender> static void count(size_t signals, size_t each, figure
   out.is_complete = true;
 }
 
-// Measures in a child process that has not used the library before, because libraries often keep
-// freed memory for later use.
+// Returns the figures of a child process that has not used the library before. Libraries often keep
+// freed memory for later use, which would affect another measurement in the same process.
 template <class Contender> static const figures &counted(size_t each) {
   static std::map<size_t, figures> known;
   auto [place, is_new] = known.try_emplace(each, figures{});

@@ -33,7 +33,7 @@ static const library libraries[] = {
     {"GObject signals", "libgobject-2.0.so.0"},
     {"Qt 5 signals", "libQt5Core.so.5"},
     {"liburcu, array", "liburcu-memb.so.8"},
-    // Represents header-only peers, such as Boost.Signals2, because they need libstdc++.
+    // libstdc++ represents header-only peers, such as Boost.Signals2, because they need it.
     {"libstdc++", "libstdc++.so.6"},
 };
 
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
       missing += (missing.empty() ? "" : "; ") + std::string(each.file);
       continue;
     }
-    // An iteration takes some milliseconds.
+    // Limit the number of iterations, because each takes some milliseconds.
     add_benchmark("open", each.contender, 1, open, path)->Iterations(20);
   }
   if (!missing.empty()) benchmark::AddCustomContext("missing_libraries", missing);

@@ -35,7 +35,7 @@ template <class library> struct handed_over {
   }
 };
 
-/// Queues the calls of one invocation and runs them, on this thread.
+/// Queues the calls of one invocation and runs them on this thread.
 template <class library, class Way>
 static void invoke_and_run(benchmark::State &state, size_t delegates, size_t size) {
   const std::vector<unsigned char> payload(size, 1);
@@ -73,8 +73,8 @@ template <class library, class Way> static void register_way() {
 }
 
 int main(int argc, char **argv) {
-  // By default, malloc maps each large block and unmaps it when it is freed. Page faults would then
-  // dominate the result, but only for copied payloads.
+  // By default, malloc maps each large block and unmaps it when it is freed. With this default,
+  // page faults would dominate the result, but only for copied payloads.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 

@@ -37,7 +37,8 @@ template <class Contender> struct filled {
 
   explicit filled(size_t count, multicast_function function = work_in_executable)
       : counters(count) {
-    // For contenders that copy all delegates in each add, adding them one at a time takes hours.
+    // With contenders that copy all delegates in each add, adding many of them one at a time
+    // would take hours.
     if constexpr (adds_all<Contender>::value) {
       tokens = contender.add_all(function, counters);
     } else {
@@ -47,6 +48,6 @@ template <class Contender> struct filled {
   }
 };
 
-/// Writes the missing peers and the contenders that are not thread-safe to the JSON, and runs the
-/// registered benchmarks.
+/// Writes the missing peers and the contenders that are not thread-safe to the JSON output, and
+/// runs the registered benchmarks.
 int run_question(int argc, char **argv, const std::string &not_thread_safe = "");

@@ -27,7 +27,7 @@ template <class Queue> static void call_here(benchmark::State &state, size_t siz
 
 // ---- Throughput ---------------------------------------------------------------------------------
 
-/// How producers are kept from getting further ahead of the consumer than the queue's capacity
+/// What keeps producers from getting further ahead of the consumer than the queue's capacity
 /// allows. Because some queues are unbounded, all queues are compared with `paced`, in which the
 /// producers wait for the receiver.
 enum class bound { paced, blocking };
@@ -45,7 +45,8 @@ static void produce(Queue &queue, receiver &to, bound by, uint32_t producer, uin
   }
 }
 
-/// Measures the time from the first send to the last arrival. An iteration is 16,384 messages.
+/// Measures the time from the first send to the last arrival. An iteration consists of 16,384
+/// messages.
 template <class Queue>
 static void throughput(benchmark::State &state, bound by, uint32_t producers, size_t size) {
   const uint64_t total = uint64_t(state.max_iterations) * 16384;
@@ -80,7 +81,7 @@ static void throughput(benchmark::State &state, bound by, uint32_t producers, si
 
 /// Measures the time from the send to the start of the call. One message is sent every 20 us,
 /// regardless of the number of producers, so the consumer is asleep when a message arrives. An
-/// iteration is 4,096 messages.
+/// iteration consists of 4,096 messages.
 template <class Queue> static void latency(benchmark::State &state, uint32_t producers) {
   constexpr uint64_t total = 4096;
   constexpr std::chrono::microseconds pace(20);
@@ -100,8 +101,8 @@ template <class Queue> static void latency(benchmark::State &state, uint32_t pro
         prctl(PR_SET_TIMERSLACK, 1ul);  // the default is 50 us
         auto next = begin + i * pace;
         for (uint64_t sent = 0; sent < total / producers; sent++) {
-          // A thread that has fallen behind does not catch up, because it would have to send the
-          // overdue messages in a burst.
+          // A thread that has fallen behind does not catch up. Otherwise, it would send the overdue
+          // messages in a burst.
           next = std::max(next + producers * pace, std::chrono::steady_clock::now());
           std::this_thread::sleep_until(next);
           int64_t stamped[message / sizeof(int64_t)] = {now()};

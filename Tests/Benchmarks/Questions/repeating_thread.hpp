@@ -36,7 +36,7 @@ class repeating_thread {
     while (rounds() == before) std::this_thread::yield();
   }
 
-  /// The number of repetitions so far.
+  /// Returns the number of repetitions so far.
   uint64_t rounds() const { return done.load(std::memory_order_acquire); }
 
  private:

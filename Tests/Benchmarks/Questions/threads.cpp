@@ -1,8 +1,8 @@
 // Do threads that invoke slow each other down, and does a thread that adds and removes delegates
 // slow down a thread that invokes them?
 //
-// This program is compiled with WORK_READS (see work.h), because if delegates wrote to their
-// counters, cache lines would move between the threads, whatever the library does.
+// This program is compiled with WORK_READS (see work.h). If delegates wrote to their counters,
+// cache lines would move between the threads, no matter which library is used.
 
 #include "contenders.hpp"
 #include "question.hpp"

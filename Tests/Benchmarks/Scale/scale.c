@@ -1,4 +1,5 @@
-// Measures costs at server scale, each in a separate process. See ../scale.
+// Measures costs at the scale of a large server. Each measurement runs in a separate process. See
+// ../scale.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -264,8 +265,8 @@ static void wait_inside(void *context, uint32_t event, const void *payload, size
   wait_for(&may_end);
 }
 
-// Fills the target. If `is_read` is true, a thread is inside one of the target's calls, where it is
-// reading a list older than the current one.
+// Fills the target. If `is_read` is true, also starts a thread that stays inside a call and is
+// still reading an older list than the current one.
 static multicast_token tokens[MOST];
 static void fill(size_t count, multicast_lifetime lifetime, int is_read) {
   multicast_add_options options = multicast_add_options_default();
@@ -343,8 +344,8 @@ static void trim(void) {
   if (function != NULL) function();
 }
 
-// Fills a multicast with a million delegates and empties it, one multicast after another. Returns
-// the number of multicasts that could be filled.
+// Fills `count` multicasts with a million delegates each and empties them, one multicast after
+// another. Returns the number of multicasts that could be filled.
 static double fill_and_empty(size_t count) {
   static multicast_delegate some[4096];
   for (size_t i = 0; i < 4096; i++) some[i] = delegate(i);
@@ -382,8 +383,8 @@ static double burst(size_t count) {
   trim();
   return resident() - before;
 }
-// Measures how much memory remains after the threads have ended, beyond what libc keeps even for
-// threads that never used the library.
+// Measures how much memory remains after the threads have ended. This does not include memory that
+// libc keeps even for threads that have not used the library.
 static double threads_gone(size_t count) {
   begin_and_end(count);
   const double before = resident();

@@ -45,7 +45,7 @@ class task {
   std::coroutine_handle<promise_type> handle_;
 };
 
-// A coroutine that destroys itself.
+// A coroutine that destroys itself when it ends.
 struct detached {
   struct promise_type {
     detached get_return_object() { return {}; }

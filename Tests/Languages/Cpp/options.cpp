@@ -304,7 +304,7 @@ TEST_CASE("at_front is before all, however many there were") {
     return s.add([&text, c] { text += c; }, mcast::at_front);
   };
   add('1');
-  // Take the highest priority, as too many adds at the front would, so that the next one fails.
+  // Use the highest priority, so that no priority is left for an add at the front.
   const mcast::registration last = other.add([] {}, mcast::priority(INT32_MAX));
   CHECK(failure([&] { other.add([] {}, mcast::at_front); }) == MULTICAST_ERROR_LIMIT);
   CHECK(other.size() == 1);

@@ -26,8 +26,8 @@ TEST_CASE("a queue runs while a condition holds") {
   q.post([&] { q.post([&] { ++called; }); });
   CHECK(q.run_while([] { return true; }) == 4);
   CHECK(called == 6);
-  // Only this thread runs the queue. If a queued call waits for another one, no other thread can
-  // make the other call, so the waiting call makes it.
+  // Only this thread runs the queue. If a queued call waits for another queued call, no other
+  // thread can make that call, so the waiting call makes it.
   q.post([&] { called = q.post_and_wait([] { return 100; }); });
   CHECK(q.run_while([] { return true; }) >= 1);
   CHECK(called == 100);

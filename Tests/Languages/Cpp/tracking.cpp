@@ -364,8 +364,8 @@ TEST_CASE("an observer is added by two threads, and stops meanwhile") {
   for (int round = 0; round < 200; ++round) {
     stopper w;
     std::thread adds([&] { s.add<&watcher::hear>(w); });
-    // An add fails if the observer's lifetime ends during the add. To test simultaneous adds as
-    // well, only even rounds end the lifetime, and odd rounds make two adds at the same time.
+    // An add fails if the observer's lifetime ends during the add, so only even rounds end the
+    // lifetime. Odd rounds test two adds at the same time.
     if (round % 2 == 0) {
       w.stop_observing();
     } else {

@@ -1,4 +1,4 @@
-// Tests watches, what they report, how they end, and the statistics.
+// Tests watches: what they report, how they end, and their statistics.
 #include <chrono>
 #include <optional>
 #include <stdexcept>

@@ -2,7 +2,7 @@
 """Compares this module with pyee, blinker, psygnal, PyDispatcher and a bare loop. Measures how long
 it takes to invoke 1, 16 and 256 functions and bound methods, and to add and remove one of them.
 Prints the best time of several rounds in nanoseconds. The libraries take turns in each round. Needs
-these packages from PyPI and this module's wheel."""
+the packages of these libraries from PyPI, and this module's wheel."""
 
 import argparse
 import sys

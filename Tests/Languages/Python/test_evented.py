@@ -58,7 +58,8 @@ class SlotsBelow(Slots):
 
 
 def listen(one):
-    """Returns the arguments that new delegates of each signal receive."""
+    """Adds a delegate to each signal. Returns a list, to which the delegates append their
+    arguments."""
     got = []
     for name in ("x_changed", "changed"):
         getattr(one, name).add(lambda *args, name=name: got.append((name, *args)))

@@ -161,8 +161,8 @@ def test_once_is_called_by_one_of_many_threads(shared, start):
 
 
 def test_everything_at_once(shared, start):
-    """Several threads add, remove, pause, invoke and destroy. The threads must not hang, raise or
-    crash."""
+    """Several threads add, remove, pause, invoke and destroy. The threads must not hang, crash or
+    raise exceptions."""
     end = time.monotonic() + 1
     multicasts = [made(shared) for _ in range(2)]
     queue = Queue().start()

@@ -44,7 +44,7 @@ def percent(some):
 
 
 def complaints(found, listed, least):
-    """Yields a message for each difference between the regions found and those listed."""
+    """Yields a message for each difference between the found and the listed regions."""
     keys = {}
     for region in found:
         keys.setdefault(region.key, []).append(region)

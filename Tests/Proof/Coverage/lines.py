@@ -70,7 +70,7 @@ def table(lines):
 
 
 def complaints(lines, listed):
-    """Yields a message for each difference between the lines found and those listed."""
+    """Yields a message for each difference between the found and the listed lines."""
     keys = {}
     for line in lines:
         keys.setdefault(line.key, []).append(line)

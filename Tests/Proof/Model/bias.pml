@@ -5,8 +5,8 @@
  * its frame. A biased invocation executes light fences. A fenced invocation tags its frame and
  * executes a full fence after the tag and one for each delegate. A writer decides under the lock of
  * the multicast which fence it needs, and the mode changes under the same lock. The mode is settled
- * when a heavy fence that began after the change has ended and no untagged frame is left. From then
- * on, a writer executes a full fence and scans the hazards under the lock.
+ * once two conditions hold: a heavy fence that began after the change has ended, and no untagged
+ * frame is left. From then on, a writer executes a full fence and scans the hazards under the lock.
  *
  *   begin_fencing, end_fencing   change the mode; core.pml has the other steps
  *

@@ -1,6 +1,6 @@
 /* Atomic accesses of the stress program. All of them are relaxed, so that nothing but the library
  * orders the accesses of different threads. If the library fails to order them, the thread
- * sanitizer detects it. */
+ * sanitizer reports a race. */
 
 #ifndef ATOMICS_H
 #define ATOMICS_H

@@ -19,8 +19,9 @@ void borrowed_add(multicast target, multicast_queue queue, multicast_lifetime li
 void borrowed_remove(void);
 
 /* The first function is called when a thread ends, and leaves the thread's contexts to other
- * threads. The second function takes over one of these contexts. If there are none and
- * `in_doubt_too` is set, it takes over a context that has been removed but may still be in use. */
+ * threads. The second function takes over one of these contexts. If there are no such contexts and
+ * `in_doubt_too` is set, the second function takes over a context that has been removed but may
+ * still be in use. */
 void borrowed_leave_behind(borrowed **own);
 void borrowed_take_over(bool in_doubt_too);
 

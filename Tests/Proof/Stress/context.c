@@ -173,7 +173,7 @@ static void call_plain(void *argument, uint32_t event, const void *payload, size
   call(argument, event, payload, size);
 }
 
-/* A second function, which lets some delegates differ only in their functions. */
+/* A second function, so that some delegates differ only in their functions. */
 static void call_other(void *argument, uint32_t event, const void *payload, size_t size) {
   call(argument, event, payload, size);
 }

@@ -12,8 +12,8 @@ extern char command_again[512];
 void failed(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((noreturn, format(printf, 4, 5)));
 
-/* Makes signals that end the process also print the command. Such signals come from a crash, or
- * from abort() in the library's internal checks. */
+/* Installs handlers that print the command before a signal ends the process. Such signals come from
+ * a crash, or from abort() in the library's internal checks. */
 void print_command_on_signals(void);
 
 #define MUST(condition, ...) \

@@ -20,7 +20,8 @@ void shipment_make(shipment *s, shipping how) {
   s->how = multicast_invocation_default();
   s->receipts = receipts_make();
   s->own = NULL;
-  /* An empty payload has no bytes to verify, so its event says that it is in a parcel. */
+  /* An empty payload in a parcel has no bytes to verify, so its event must show that there is a
+   * parcel. */
   if (how != PLAIN && (size == 0 || one_in(2))) event += PARCELS;
   s->how.event = event;
   s->how.size = size;
@@ -71,7 +72,7 @@ void shipment_check(const shipment *s, int64_t count, const multicast_outcome *o
   if (o->queued > 0 && (!is_waiting || o->unfinished > 0)) return;
   MUST(LOAD(r->left) == 0, "payloads left after all calls: %d", r->left);
   if (s->how.event < PARCELS) return;
-  /* A call in which the thread ended also counts as made. */
+  /* A call also counts as made if its thread has ended inside it. */
   MUST((uint64_t)LOAD(r->begun) == o->called + o->finished && LOAD(r->returned) <= LOAD(r->begun),
        "%d calls begun, %d returned, %llu called, %llu finished", r->begun, r->returned,
        (unsigned long long)o->called, (unsigned long long)o->finished);

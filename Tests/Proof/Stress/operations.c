@@ -267,7 +267,8 @@ OPERATION("multicast_broadcaster_register", 20) {
 }
 
 /* Observers of a prefix are called after the observers of the name, so this observer has the lowest
- * priority. If it is registered by an observer of the name, the notification still calls it. */
+ * priority. If an observer of the name registers this observer during a notification, the
+ * notification still calls it. */
 OPERATION("multicast_broadcaster_register_prefix", 6) {
   context *c = context_make();
   char prefix[64];
@@ -543,7 +544,8 @@ OPERATION("multicast_destroy and create", 8) {
   EXPECT(multicast_destroy(old), OK | PENDING | INVALID_HANDLE);
 }
 
-/* The table of multicasts keeps the handle of the destroyed multicast. */
+/* The handle of the destroyed multicast stays in the table of multicasts, so that threads use stale
+ * handles. */
 OPERATION("multicast_destroy", 2) {
   EXPECT(multicast_destroy(random_multicast()), OK | PENDING | INVALID_HANDLE);
 }

@@ -5,7 +5,7 @@
 
 #include "context.h"
 
-/* OPERATION(name, weight) { ... } defines a random operation. How often it is performed is
+/* OPERATION(name, weight) { ... } defines a random operation. The frequency of an operation is
  * proportional to its weight. */
 #define OPERATION(...) OPERATION_AT(__LINE__, __VA_ARGS__)
 #define OPERATION_AT(...) OPERATION_AS(__VA_ARGS__)

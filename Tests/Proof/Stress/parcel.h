@@ -22,8 +22,8 @@ receipts *receipts_make(void);
 void receipts_release(receipts *r);
 
 /* If the event is PARCELS or larger, the payload is always in a parcel, and the parcel counts its
- * calls. With smaller events, the payload may also be in a parcel, but has the same bytes as
- * without one. */
+ * calls. With smaller events, the payload may be in a parcel or not, and its bytes are the same in
+ * both cases. */
 enum { PARCELS = 1000 };
 
 /* Make a parcel that the library or the test will own, and return its payload. */

@@ -32,7 +32,7 @@ static __thread letter sent;
 static uint64_t thread_count;
 
 /* Whether this thread is sending a letter. Until all listeners have received that letter, a wake
- * function must not send another one. */
+ * function must not send another letter. */
 static __thread bool is_sending;
 
 /* The next number that a listener expects from a thread, or 0 for any number. */

@@ -290,8 +290,8 @@ OPERATION("a session that waits for itself", 6) {
     wakes = stats_of(&l).pending > 0 ? 2 : 1;
     MUST(waker_calls(l.waker) == wakes, "wakes after a run: %d", waker_calls(l.waker));
     EXPECT_COUNT(multicast_queue_clear(l.queue), OK);
-    /* This thread counts as the queue's consumer only if its run has made a call, which is not the
-     * case if all calls had been cancelled. */
+    /* This thread counts as the queue's consumer only if its run has made a call. If all calls had
+     * been cancelled, the run has made none. */
     if (count > 0) EXPECT_COUNT(send_to(&l, 0, &o), OK);
     else EXPECT_COUNT(send_to(&l, 1, &o), OK | TIMEOUT);
     pending = stats_of(&l).pending;
@@ -305,7 +305,7 @@ OPERATION("a session that waits for itself", 6) {
 }
 
 /* Calls only library functions, because another thread of the parent may have been holding one of
- * the test's locks. */
+ * the test's locks during the fork. */
 static void work_in_child(const line *l) {
   alarm(60); /* ends a hanging child */
   EXPECT(multicast_queue_destroy(l->queue), OK);

@@ -54,8 +54,8 @@ void world_make(bool is_calm);
 void world_destroy_queues(void);
 void world_destroy_rest(void);
 
-/* Creates the largest number of objects and threads that can exist in any round, to make the
- * library allocate all memory that it keeps for reuse before the first measurement. */
+/* Creates as many objects and threads as can exist in any round. The library then allocates all
+ * memory that it keeps for reuse before the first measurement. */
 void world_warm_up(void);
 
 #endif

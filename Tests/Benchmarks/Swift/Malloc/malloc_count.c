@@ -1,6 +1,6 @@
 #include "malloc_count.h"
 
-// These definitions replace glibc's functions, even for the libraries.
+// The functions defined in this file replace glibc's functions, even for the libraries.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *block, size_t size);

@@ -4,13 +4,13 @@ import MulticastSwift
 /// Measures how much memory a million objects leave behind if each is deallocated as soon as it has
 /// been added.
 enum Ended {
-  /// Returns the megabytes left in a multicast that is never invoked.
+  /// Returns how many megabytes remain allocated for a multicast that is never invoked.
   static func delegates() -> Double {
     let multicast = MulticastDelegate<any Listener>()
     return growth { multicast.add(Counter()) }
   }
 
-  /// Returns the megabytes left in a broadcaster that never notifies.
+  /// Returns how many megabytes remain allocated for a broadcaster that never notifies.
   static func observers() -> Double {
     let broadcaster = Broadcaster()
     return growth { broadcaster.register(Counter(), for: (any Listener).self) }

@@ -92,7 +92,7 @@ struct Question {
     var next = 0
     let result = await timed(time) { times in
       for _ in 0..<times {
-        // Removes each delegate in turn, in scattered order.
+        // Remove each delegate in turn, in scattered order, and add it again.
         contender.remove(counters[next])
         contender.add(counters[next])
         next = (next + 37) % 100

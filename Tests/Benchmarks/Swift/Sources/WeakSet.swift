@@ -15,9 +15,9 @@ private struct WeakMember: Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(identity) }
 }
 
-/// There is a set for each protocol name. A queue protects the sets, so that notifications can read
-/// them concurrently, whereas changes are exclusive. Calls are made on the notifying thread, not on
-/// the main queue.
+/// There is a set for each protocol name. A concurrent queue protects the sets: notifications may
+/// read them at the same time, and changes are barriers. Calls are made on the notifying thread,
+/// not on the main queue.
 ///
 /// `@unchecked` is safe because the queue orders all accesses.
 final class SetsByName: Contender, @unchecked Sendable {

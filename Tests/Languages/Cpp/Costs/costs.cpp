@@ -20,7 +20,7 @@ struct window {
 void begin() { CALLGRIND_TOGGLE_COLLECT; }
 void end() { CALLGRIND_TOGGLE_COLLECT; }
 
-// A callable that is as large as three pointers.
+// Returns a callable that is as large as three pointers.
 auto callable(window &w, size_t &number) {
   return [&w, &number, copy = &w] { w.calls += copy == &w && number == 0 ? 1 : 0; };
 }

@@ -1,6 +1,6 @@
 // Macros from Apple's AssertMacros.h, and some macros from complex.h, Arduino, termios.h and other
-// headers. The macros are repeated here, because Debian does not have the headers or a test cannot
-// include them.
+// headers. The macros are copied, because Debian does not package some of these headers, and tests
+// cannot include the others.
 #define check(x)
 #define check_noerr(x)
 #define check_string(x, y)

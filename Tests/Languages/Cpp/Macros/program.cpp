@@ -1,6 +1,6 @@
-// Includes every public header after the file that MACROS names, which contains macros of other
-// libraries. Each macro expands to MACRO_OF_ANOTHER, so that the compiler's message shows if a
-// header uses one by mistake.
+// Includes every public header after the file that MACROS names, which defines macros of other
+// libraries. Each macro expands to MACRO_OF_ANOTHER, so that an error message contains this name if
+// a header uses such a macro by mistake.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

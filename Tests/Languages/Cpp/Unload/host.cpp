@@ -70,8 +70,8 @@ struct listener {
 }  // namespace
 }  // namespace unload_tests
 
-// The arguments are the first build of a plug-in, its second build, which replaces the first one,
-// and another plug-in.
+// The arguments are three files: the first build of a plug-in, the second build, which replaces the
+// first, and another plug-in.
 int main(int, char **arguments) {
   using namespace unload_tests;
   const char *const first = arguments[1], *const newer = arguments[2], *const other = arguments[3];

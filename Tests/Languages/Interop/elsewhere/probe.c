@@ -25,7 +25,7 @@ static void *sleep_for_ever(void *unused) {
 
 static void *end_at_once(void *unused) { return unused; }
 
-/* Forks a process with two threads, and starts a thread in the child. */
+/* Forks while this process has two threads, and starts a thread in the child. */
 static int start_in_a_child(void) {
   pthread_t other;
   int status = 1;

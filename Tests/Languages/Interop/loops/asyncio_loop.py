@@ -1,9 +1,9 @@
 """Runs a queue in an asyncio loop, which the queue wakes in two ways. The argument is the path of
 libmulticast.so.
 
-In the first way, `wake` calls loop.call_soon_threadsafe(), which any thread may do. This works with
-every asyncio loop. In the second way, loop.add_reader() watches the queue's descriptor, so the
-invoking thread runs no Python code.
+A `wake` function can call loop.call_soon_threadsafe(), which any thread may do, and which works
+with every asyncio loop. Alternatively, loop.add_reader() can watch the queue's descriptor, so that
+the invoking thread runs no Python code.
 """
 
 import asyncio
@@ -101,7 +101,8 @@ async def receive(title, by_call):
     if not by_call:
         loop.remove_reader(descriptor)  # destroying the queue closes the descriptor
     # The worker is still sending. Destroying the queue waits until a running `wake` has returned.
-    # No `wake` begins afterwards, so the loop may be closed and both callbacks may be collected.
+    # No `wake` begins afterwards, so the loop may be closed, and both callbacks may be
+    # garbage-collected.
     assert lib.multicast_queue_destroy(queue) == OK
     return title, worker, multicast, thread, arrived
 

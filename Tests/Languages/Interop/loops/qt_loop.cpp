@@ -2,11 +2,11 @@
 //
 // With Qt, the queue can wake the event loop in two ways.
 //
-// In the first way, `wake` posts an event to an object with QMetaObject::invokeMethod() and
+// A `wake` function can post an event to an object with QMetaObject::invokeMethod() and
 // Qt::QueuedConnection, which any thread may do. Such events work with every event dispatcher of
 // Qt, on every system.
 //
-// In the second way, QSocketNotifier watches the queue's descriptor. This allocates no memory.
+// Alternatively, a QSocketNotifier can watch the queue's descriptor, which allocates no memory.
 
 #include "worker.h"
 

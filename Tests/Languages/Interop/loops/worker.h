@@ -35,8 +35,8 @@ static inline void must(bool is_done, const char *what) {
   exit(EXIT_FAILURE);
 }
 
-/* The delegate. Ignores numbers after the last expected one, because the worker continues to send
- * until the queue is destroyed. */
+/* The delegate. Ignores numbers beyond the last expected number, because the worker continues to
+ * send until the queue is destroyed. */
 static inline void worker_receive(void *context, uint32_t event, const void *payload, size_t size) {
   struct worker *worker = (struct worker *)context;
   (void)event, (void)size;

@@ -15,7 +15,7 @@ export CC=${CC:-cc} CXX=${CXX:-c++}
 checkout=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/../../../.." && pwd -P)
 version=$("$checkout/cmake/version")
 
-# If the environment contains a cache folder, the library is compiled only once in each configuration.
+# If the environment names a cache folder, the library is compiled only once in each configuration.
 if [[ -n ${MULTICAST_SWIFTC_CACHE-} ]]; then
   export MULTICAST_SWIFTC_CACHE MULTICAST_SWIFTC_REAL=$swiftc_for_the_library
   swiftc_for_the_library=$checkout/Tests/Languages/Interop/cmake/swiftc

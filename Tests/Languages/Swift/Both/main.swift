@@ -1,7 +1,7 @@
 import CMulticast
 import MulticastSwift
 
-// Uses both modules in one file: CMulticast, the C interface with Swift names, and MulticastSwift.
+// Uses both modules in one file: CMulticast (the C interface with Swift names) and MulticastSwift.
 
 final class Ear: Sendable {
   func hear(_ text: String) { print(text) }

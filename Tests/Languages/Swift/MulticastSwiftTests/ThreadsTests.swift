@@ -4,8 +4,8 @@ import MulticastSwift
 import Synchronization
 import Testing
 
-/// Tests with several threads, which also fail on crashes, hangs, leaks, and reports of the
-/// sanitizers.
+/// Tests with several threads. They also fail if the process crashes or hangs, if memory leaks, or
+/// if a sanitizer reports an error.
 @Suite(.serialized) struct ThreadsTests {
   /// Counts its live instances, and calls made to instances that no longer exist.
   final class Canary: Sendable {
@@ -212,7 +212,7 @@ import Testing
         },
         {
           together([change, change])
-          // Wait until the delegates have also been notified after the last change.
+          // Wait until the delegates have been notified several times after the last change.
           let before = calls.load(ordering: .relaxed)
           while calls.load(ordering: .relaxed) < before + 8 { sched_yield() }
           isDone.store(true, ordering: .relaxed)

@@ -1,5 +1,5 @@
-/* The fuzz target `arguments`. Whatever its arguments, the library must not crash, and must return
- * a result that the header allows. */
+/* The fuzz target `arguments`. Whatever arguments it receives, the library must not crash, and must
+ * return a result that the header allows. */
 
 #include "calls.h"
 #include "expect.h"
@@ -19,7 +19,7 @@ static void ignore(void *context, uint32_t event, const void *payload, size_t si
 
 /* The default broadcaster outlives each input, so every input must find it in the same state. In
  * that state it has no observers and no transport, but it has a multicast for each name, and each
- * of these multicasts has already reported its observers to a transport. */
+ * of these multicasts has already reported to a transport whether it has observers. */
 static multicast_status publish(void *context, const char *name, uint32_t event,
                                 const void *payload, size_t size) {
   return MULTICAST_OK;

@@ -10,7 +10,7 @@ enum { DEEPEST = 12 };
 
 static int depth;
 
-/* Only the fuzzing thread reads the input, so this does nothing on a queue's thread. */
+/* Only the fuzzing thread reads the input, so this function does nothing on a queue's thread. */
 void callee_call_on(void) {
   if (!is_fuzzing_thread() || depth >= DEEPEST || any_byte() < 128) return;
   ++depth;
@@ -80,7 +80,7 @@ multicast_status callee_publish(void *context, const char *name, uint32_t event,
   return any_status();
 }
 
-/* The string is a name, or an empty name followed by a prefix. */
+/* The string is either a name, or a NUL followed by a prefix. */
 static void expect_subscribed(void *context, const char *name) {
   if (name[0] != 0) expect_name(context, name);
   else EXPECT(strlen(name + 1) < 255, "a transport with a wrong prefix");

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Generates a call to each of the header's functions with arbitrary arguments. The call expects one
-of the statuses that the function's comment in the header names. The files expectations*.c may
-contain two kinds of handwritten functions:
+"""Generates a call to each of the header's functions with arbitrary arguments. Each call must
+return one of the statuses that the function's comment in the header names. The files
+expectations*.c may contain two kinds of handwritten functions:
 
     void after_FUNCTION(...)   further expectations, given the arguments and the result
     void call_FUNCTION(void)   instead of the call"""
@@ -45,8 +45,8 @@ BY_TYPE = {
 # A transport may return any error status. In this target, it returns only this error.
 MORE = {"multicast_broadcaster_notify": ["MULTICAST_ERROR_TIMEOUT"],
         "multicast_broadcaster_notify_with": ["MULTICAST_ERROR_TIMEOUT"]}
-# In this target, the system can refuse nothing but to start a thread, and only the handwritten
-# call_multicast_queue_start expects that.
+# In this target, the only request that the system can refuse is to start a thread. Only the
+# handwritten call_multicast_queue_start expects this refusal.
 LESS = {"MULTICAST_ERROR_SYSTEM"}
 # The factors by which these functions are called more often than others.
 OFTEN = {"multicast_create": 2, "multicast_create_with": 2, "multicast_add": 3,

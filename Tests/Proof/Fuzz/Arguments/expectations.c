@@ -31,7 +31,8 @@ void call_multicast_listener_flag(void) {
     EXPECT(!multicast_has_listeners(flag), "the flag of no multicast is set");
 }
 
-/* After an error, `*out` is that error. Otherwise it says whether a call is still running. */
+/* After an error, `*out` is that error. After a success, `*out` says whether a call is still
+ * running. */
 static void expect_status_beside(int64_t count, const multicast_status *out) {
   if (out == NULL) return;
   if (count < 0) EXPECT_EQ(*out, count);
@@ -54,8 +55,8 @@ void after_multicast_remove_all_within(multicast target, uint64_t timeout_ns,
   expect_status_beside(result, out);
 }
 
-/* Returns a number larger than the maximum number of delegates, for which the library must refuse
- * the call without using any other argument. */
+/* Returns a count that exceeds the maximum number of delegates. The library must refuse a call with
+ * such a count, and must not use any other argument. */
 static size_t too_many(void) { return ((size_t)1 << 26) + 1 + any_size() / 2; }
 
 static void expect_tokens(const multicast_token *tokens, size_t count, multicast_status status) {
@@ -193,8 +194,8 @@ void after_multicast_broadcaster_multicast(multicast_broadcaster broadcaster,
 
 static void ignore_call(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Runs the queue on this thread, because invocations never block on the thread that ran the queue
- * last. Destroys the queue if this fails. */
+/* Runs the queue on this thread. A full queue never blocks invocations on the thread that ran the
+ * queue last. Destroys the queue if the run fails. */
 static void become_consumer(multicast_queue q) {
   multicast m = multicast_create();
   multicast_delegate d = {ignore_call, NULL};
@@ -280,7 +281,8 @@ void after_multicast_set_allocator(const multicast_allocator *allocator, multica
   EXPECT(result != MULTICAST_OK, "memory from elsewhere, once some is taken");
 }
 
-/* Makes allocations fail until, at the latest, the next call that is not inside a delegate. */
+/* Lets a few allocations succeed and makes all later ones fail, until the target calls
+ * memory_recover(). */
 void call_memory_fail(void) {
   int allocations = any_byte() % 8;
   NOTE("memory: %lld allocations, then no more", allocations);

@@ -10,7 +10,7 @@ multicast_create_options *any_create_options(void);
 multicast_broadcaster_options *any_broadcaster_options(void);
 multicast_watch *any_watch(void);
 
-/* Returns a transport, perhaps one that the library cannot read, or sometimes NULL. */
+/* Returns a transport that the library can usually read, or sometimes NULL. */
 multicast_transport *any_transport(void);
 
 #endif

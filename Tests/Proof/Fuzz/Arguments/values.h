@@ -23,7 +23,7 @@ uint64_t any_timeout(void); /* in nanoseconds */
 
 /* ---- Handles --------------------------------------------------------------------------------- */
 
-/* Stores a handle, which can then be passed to any function, and whose object is destroyed at the
+/* Stores a handle, so that it can later be passed to any function. Its object is destroyed at the
  * end. */
 void keep_handle(uint64_t id);
 int kept_handles(void);

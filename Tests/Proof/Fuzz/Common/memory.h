@@ -16,13 +16,13 @@ void memory_fail_after(int allocations);
 void memory_recover(void);
 bool memory_is_failing(void); /* now, or after more allocations */
 
-/* How many more allocations can succeed, or -1 if there is no limit. */
+/* Returns how many more allocations can succeed, or -1 if there is no limit. */
 int memory_successes_left(void);
 
-/* The number of allocations that have failed since the program began. */
+/* Returns the number of allocations that have failed since the program began. */
 int64_t memory_failures(void);
 
-/* The number of currently allocated blocks. */
+/* Returns the number of currently allocated blocks. */
 int64_t memory_blocks(void);
 
 /* If the input has left more blocks allocated than there were before, plays the input again until

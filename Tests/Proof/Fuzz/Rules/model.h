@@ -1,7 +1,7 @@
 /* The model implements the rules of the header for a single thread, using plain arrays and linear
- * searches. It has been written from the text of the header, not from the library's sources.
+ * searches. It was written from the text of the header, not from the library's sources.
  *
- * The model runs along with the library. An operation first changes the model and then calls the
+ * The model runs alongside the library. An operation first changes the model and then calls the
  * library. Each function that the library calls checks against the model that the call is correct
  * at this point. When the library returns, the model determines which results are allowed. */
 
@@ -225,13 +225,14 @@ void model_end(void);
 
 int model_new_multicast(multicast handle, int broadcaster);
 
-/* Returns the live registration that an invocation calls next after `after`, or first if `after` is
+/* Returns the live registration that an invocation calls after `after`, or first if `after` is
  * NONE. Ignores registrations with an index of `newest` or higher. Returns NONE if none is left. */
 int model_next(int target, int after, int newest);
 int model_first_equal(int target, int function, int context);
 int model_count(int target);
 
-/* Removes a registration. Its release becomes due now, or once its last call has returned. */
+/* Removes a registration. Its release becomes due immediately or, if calls are running, when the
+ * last of them returns. */
 void model_remove(int index);
 int model_remove_all(int target);
 void model_destroy(int target);
@@ -251,8 +252,8 @@ typedef struct selection {
 
 int model_remove_selected(const selection *s); /* returns the number of removed registrations */
 
-/* Whether a removal has to return MULTICAST_PENDING, because calls to removed delegates that match
- * the selection are running. If only `may` is set, the header leaves this open. */
+/* `must` is true if a removal has to return MULTICAST_PENDING, because calls to removed delegates
+ * that match the selection are running. If only `may` is true, the header leaves this open. */
 typedef struct pending_calls {
   bool must, may;
 } pending_calls;
@@ -322,7 +323,7 @@ int model_follow_wake(frame *f);
  * returns the cargo. */
 int model_follow_copy(frame *f);
 
-/* Returns whether calls are still queued at the end of a run, so that the library has to call
+/* Returns whether calls are still queued at the end of a run, in which case the library has to call
  * `wake`. */
 bool model_wakes_at_end(const frame *f);
 
@@ -339,7 +340,7 @@ bool model_take_memory(void);
 
 void model_queue_call(frame *f, int index);
 
-/* If the next step is to queue a call, queues that call. */
+/* If the next step is to queue a call, queues that call and returns true. */
 bool model_queue_next(frame *f);
 bool model_queue_take(int queue, model_call *out);
 void model_queue_call_is_dead(int queue); /* a call has been taken out, but its context is dead */

@@ -24,7 +24,7 @@ static void take_token(addition *a, int i) {
            "two registrations with the same token");
 }
 
-/* Called if the name previously had no multicast, so that the library has created one. */
+/* Called if the library has created a multicast for the name, which previously had none. */
 static void find_target(addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   multicast found = multicast_broadcaster_multicast(b->handle, a->name_text);
@@ -47,9 +47,9 @@ void model_finish_adding(addition *a, bool has_failed) {
   for (i = 0; i < a->count; ++i) take_token(a, i);
 }
 
-/* A failed attempt to register changes nothing, with one exception. Before memory ran out, it may
- * have created the multicast of the name, if there was none or if a caller had destroyed it. In
- * that case, the model has to learn the handle of that multicast. */
+/* A failed attempt to register changes nothing, with one exception. If the name had no multicast,
+ * or if a caller had destroyed it, the attempt may have created a multicast before memory ran out.
+ * The model then has to learn that multicast's handle. */
 static void look_up_again(const addition *a) {
   model_broadcaster *b = &model.broadcasters[a->broadcaster];
   int *target = &b->targets[a->name];

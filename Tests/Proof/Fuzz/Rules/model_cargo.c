@@ -16,7 +16,7 @@ void model_give_payload(int cargo, void *payload) {
   ++c->references;
 }
 
-/* Returns whether the payload, if there is one, now has to be released. */
+/* Returns whether the payload, if there is one, has to be released now. */
 bool model_cargo_unref(int cargo) {
   model_cargo *c = &model.cargos[cargo];
   if (--c->references > 0 || !c->has_payload) return false;

@@ -124,8 +124,8 @@ static void take_delegate(attempt *a, uint8_t byte) {
   NOTE("  f%lld c%lld", a->add.functions[i], a->add.contexts[i]);
 }
 
-/* If the add must fail, the model records the failure before the library is called. Otherwise the
- * model waits for the library's result. */
+/* If the add must fail, the model records the failure before the library is called. If the add may
+ * succeed, the model waits for the library's result. */
 static void begin_adding(attempt *a) {
   model_enter(CHANGE)->adding = &a->add;
   if (a->errors.count > 0) model_finish_adding(&a->add, true);

@@ -179,8 +179,8 @@ void expect_published(const publication *p) {
          "a notification that was not published");
 }
 
-/* Adds the allowed results of destroying a broadcaster, which depend on running calls to its
- * observers, as for multicast_destroy(). */
+/* Adds the allowed results of destroying a broadcaster. As with multicast_destroy(), they depend on
+ * running calls to its observers. */
 static void allow_end(outcomes *allowed, int broadcaster) {
   allow(allowed, MULTICAST_OK);
   for (int i = 0; i < model.registration_count; ++i) {
@@ -315,7 +315,8 @@ void end_default_broadcaster(void) {
   multicast_broadcaster b = model.broadcasters[DEFAULT].handle;
   multicast_delegate d = delegate_of(0, 0);
   multicast_transport t = multicast_transport_default();
-  /* Attach a transport once, so that all names report their observers from now on. */
+  /* Attach a transport once. From then on, each name's multicast reports to the broadcaster's
+   * transport whether it has observers. */
   t.publish = publish;
   detach(DEFAULT);
   EXPECT_EQ(multicast_broadcaster_attach(b, &t), MULTICAST_OK);
@@ -325,8 +326,8 @@ void end_default_broadcaster(void) {
     const char *name = broadcaster_names[i];
     EXPECT(multicast_broadcaster_unregister_all(b, name) >= MULTICAST_ERROR_INVALID_HANDLE,
            "observers were not unregistered");
-    /* If an input has destroyed the multicast of the name, this creates a new multicast for the
-     * next input. */
+    /* If an input has destroyed the multicast of the name, this call creates a new multicast for
+     * the next input. */
     EXPECT_EQ(multicast_broadcaster_register(b, name, d, NULL, NULL), MULTICAST_OK);
     EXPECT_EQ(multicast_broadcaster_unregister(b, name, d), MULTICAST_OK);
   }

@@ -38,7 +38,7 @@ void perform_end_lifetime(const record *r) {
       const registration *x = &model.registrations[i];
       if (x->lifetime != c.index) continue;
       if (x->in_use > 0) allow(&allowed, MULTICAST_PENDING);
-      /* The lifetime's previously removed registrations also count. */
+      /* Registrations that were removed earlier can also cause MULTICAST_PENDING. */
       if (x->running > 0 || (x->release != NONE && x->in_use == 0 && !x->has_been_released))
         allowed.values[0] = MULTICAST_PENDING;
     }

@@ -13,9 +13,9 @@ enum { DEFAULT_CAPACITY = 1024 };
 
 static void do_nothing(void *context, uint32_t event, const void *payload, size_t size) {}
 
-/* Runs the queue on this thread, because invocations never block on the thread that ran the queue
- * last. Otherwise an invocation could block forever, because the target has a single thread.
- * Returns false if there is no memory for the call that it queues. */
+/* Runs the queue on this thread, because a full queue never blocks invocations on the thread that
+ * ran it last. If the queue blocked the target's only thread, the target would hang. Returns false
+ * if there is no memory for the call that this function queues. */
 static bool become_consumer(model_queue *q) {
   multicast m = multicast_create();
   multicast_delegate d = {do_nothing, NULL};

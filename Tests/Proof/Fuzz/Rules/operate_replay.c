@@ -1,5 +1,6 @@
-/* A multicast that replays invocations exists during this operation. It has a separate model, which
- * stores the numbers of the buffered invocations and the calls that must come next. */
+/* This operation creates a multicast that replays invocations, uses it and destroys it. The
+ * operation has a separate model, which stores the numbers of the buffered invocations and the
+ * calls that must come next. */
 
 #include <string.h>
 

@@ -34,8 +34,8 @@ typedef struct request {
   int cargo;
 } request;
 
-/* Returns the timeout, which is short if some queue has not been run by any thread, because a wait
- * for that queue's calls would never end. */
+/* Returns the timeout. It is short if there is a queue that no thread has run, because a wait for
+ * that queue's calls would never end. */
 static uint64_t timeout_of(uint8_t byte) {
   static const uint64_t timeouts[] = {0, 1, MULTICAST_FOREVER, 0};
   for (int i = 0; i < model.queue_count; ++i)
@@ -104,8 +104,8 @@ static void make_request(request *q, const record *r) {
 
 static bool is_owned(const request *q) { return q->is_readable && q->passing == HANDED_OVER; }
 
-/* Hands the payload over to the library. A missing payload is NULL, which the library also
- * releases. */
+/* Hands the payload over to the library. If there is no payload, hands over NULL, for which the
+ * library also calls `release`. */
 static void hand_over(request *q) {
   bool is_waiting = q->how.known.flags & MULTICAST_WAIT;
   q->cargo = model_new_cargo(q->argument.size, is_waiting);
@@ -270,8 +270,8 @@ void perform_visit_token(const record *r) {
   end_calls(f, multicast_token_visit(t, is_null ? NULL : visit_delegate, f), &errors);
 }
 
-/* Returns whether the header determines which calls are running, which is not the case inside
- * `lock`, for example. */
+/* Returns whether the header determines which calls are running. For example, the header leaves
+ * this open inside `lock`. */
 static bool is_stack_known(void) {
   for (int i = 0; i < model.depth; ++i) {
     frame_phase phase = model.frames[i].phase;

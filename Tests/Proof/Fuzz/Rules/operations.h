@@ -79,11 +79,11 @@ void invoke_again(int target);
 /* Tells the model that calls to transports may fail because of deep nesting. */
 void note_deep_nesting(void);
 
-/* Compares the notifications that transports have received with the existing observers. Must be
- * called outside all calls. */
+/* Checks that each transport has been notified correctly which names have observers. Must be called
+ * outside all calls. */
 void compare_transports(void);
 
-/* The default broadcaster outlives an input. It has no observers before and after each input. */
+/* The default broadcaster outlives an input. Before and after each input, it has no observers. */
 void begin_default_broadcaster(void);
 void end_default_broadcaster(void);
 

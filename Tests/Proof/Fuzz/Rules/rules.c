@@ -70,7 +70,7 @@ static void play(void) {
   while (records_next(&r)) {
     perform(&r);
     EXPECT_EQ(model.depth, 0);
-    /* The effects of these two operations last through the next operation. */
+    /* The effects of these two operations last until the end of the next operation. */
     if (operation_of(&r) != DO_fail_memory) memory_recover();
     if (operation_of(&r) != DO_recurse) model.recursions = 0;
   }

@@ -10,13 +10,13 @@ same program if
 - the earlier operation is an acquire, or the later one is a release;
 - the earlier operation is a release and the later one is an acquire (ARMv8 without ldapr; off
   with RCPC);
-- the later operation depends on a value that the earlier one has read: by its address or its
-  value, or, if it is a store, by a branch.
+- the later operation depends on a value that the earlier one has read, through its address, its
+  stored value or, if it is a store, a branch before it.
 
 A branch does not delay a load, because processors execute loads speculatively. A compiler fence is
-not an operation of the machine. membarrier passes each other thread at a moment at which that
-thread has executed all operations before some point of its program and none after it. membarrier is
-also a full fence for the thread that executes it. A critical section begins with an acquire and
+not an operation of the machine. membarrier executes a full fence in each of the other threads, at a
+moment when that thread has executed all operations before some point of its program and none after
+it. It is also a full fence for the calling thread. A critical section begins with an acquire and
 ends with a release. It is therefore not a full fence, and operations outside it can move into it.
 
 A program has few steps and no loops, and each of its threads begins and ends once.
@@ -112,13 +112,13 @@ def execute(op, state):
 
 
 def barrier_steps(t, place, state):
-    """Returns the states that can follow during a membarrier, which passes the other threads one by
-    one before it is complete."""
+    """Returns the states that can follow during a membarrier. It executes a full fence in the other
+    threads, one by one, and is complete after the last of them."""
     waiting = [u for u in range(len(state.done)) if u != t and (t, place, u) not in state.passed]
     if not waiting:
         return [state]
-    # The membarrier can pass a thread that has executed all its operations up to some point and
-    # none after that point.
+    # A membarrier can execute its fence in a thread if the thread has executed all operations up to
+    # some point and none after that point.
     return [state.with_passed((t, place, u)) for u in waiting
             if state.done[u] == frozenset(range(len(state.done[u])))]
 

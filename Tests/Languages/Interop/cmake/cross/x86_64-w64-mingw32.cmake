@@ -1,5 +1,6 @@
-# Uses the Swift toolchain's clang for Windows on x86-64, with the headers and libraries of Debian's
-# gcc-mingw-w64-x86-64, but not that package's gcc, because it emulates thread-local variables.
+# Compiles for Windows on x86-64 with the Swift toolchain's clang, and with the headers and
+# libraries of Debian's gcc-mingw-w64-x86-64. The package's gcc is not used, because it emulates
+# thread-local variables.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 find_program(MULTICAST_SWIFTC swiftc)

@@ -1,4 +1,4 @@
-"""The modes of reemission, which is when a slot emits the signal that is calling the slot."""
+"""The modes of reemission. A slot reemits if it emits the signal that is calling the slot."""
 
 from enum import Enum
 
