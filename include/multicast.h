@@ -779,14 +779,14 @@ struct multicast_add_options {
   /// Destroying this queue removes the registration. Only multicast_broadcaster_register() uses the
   /// queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
   multicast_queue queue;
-  /// Releases the context (default: NULL). Runs exactly once for each registration, when it no
+  /// Releases the context (default NULL). Runs exactly once for each registration, when it no
   /// longer uses the context: after the last call to it has returned, or after a failed add (see
   /// multicast_add()). Other registrations may still be using the same context. If several
   /// registrations share an object, this function must drop a reference instead of freeing the
   /// object. Runs on the removing thread, or on the thread whose call was the last to return.
   void (*release)(void *context);
   /// Locks a context that is a weak reference to a reference-counted object: a weak_ptr, a
-  /// GWeakRef, or a weak reference in Swift or Python (default: NULL, the delegate receives
+  /// GWeakRef, or a weak reference in Swift or Python (default NULL: the delegate receives
   /// `context`). Called before each call, on the same thread. Returns the strong pointer that the
   /// delegate receives as its context. NULL means that the context is dead: the registration is
   /// removed immediately, and `release` runs. Set both `lock` and `unlock`, or neither.
@@ -1007,7 +1007,7 @@ typedef struct multicast_queue_options {
   /// What to do with a new call when the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
   uint32_t reserved;  ///< Must be 0.
-  /// The name of the queue's own thread, for debuggers and `top` (default: NULL, the name of the
+  /// The name of the queue's own thread, for debuggers and `top` (default NULL: the name of the
   /// thread that starts it). The system keeps the first 15 bytes.
   const char *thread_name;
   /// The stack size of the queue's own thread, in bytes, at least 16384 (default: 0, the system's).

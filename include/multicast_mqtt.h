@@ -32,7 +32,7 @@ extern "C" {
  *              version 01, four zero bytes, and eight bytes that identify the sender. A message
  *              that does not begin with 93 4D 43 consists of the payload alone, so that other
  *              programs can publish, too. PREFIX/N without an event means event 0. All other
- *              messages are dropped and counted.
+ *              messages are dropped and count as `ignored`.
  * Order        The publications of one process arrive in order at every other process.
  * Losses       With `qos` 0, a notification arrives at most once. With `qos` 1, it arrives at least
  *              once if the broker keeps the messages that it has acknowledged, `session_expiry_s`
@@ -73,7 +73,7 @@ extern "C" {
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_mqtt_options: use TLS, and trust the certificates that the system trusts.
-/// It is implied by `ca_file` and `ca_path`, which specify other certificates to trust.
+/// The flag is implied by `ca_file` and `ca_path`, which specify other certificates to trust.
 /// @since 1.1
 #define MULTICAST_MQTT_TLS 0x1u
 
@@ -88,8 +88,8 @@ extern "C" {
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
 /// `flags` of multicast_mqtt_options: messages consist only of payloads, for subscribers that do
-/// not use this library. A payload that could be mistaken for a message of this library is
-/// still preceded by the 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
+/// not use this library. A payload that could be mistaken for a message of this library is still
+/// preceded by its 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 
@@ -107,8 +107,8 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
   MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. The transport reconnects.
   MULTICAST_MQTT_REFUSED = 3,               ///< Connecting has failed. The transport retries.
-  /// The broker refused a subscription, which is retried at the next connection. Reported for each
-  /// refused subscription.
+  /// The broker refused a subscription. The transport retries it at the next connection. Reported
+  /// for each refused subscription.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
   /// The broker refused a publication, which is not sent again. Reported for each publication.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
@@ -121,22 +121,22 @@ typedef struct multicast_mqtt_options {
   uint32_t flags;        ///< The flags above, combined.
   /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
-  /// The broker's name or address (default: NULL, localhost).
+  /// The broker's name or address (default NULL: localhost).
   const char *host;
-  /// The broker's port (default: 0, 1883, or 8883 with TLS).
+  /// The broker's port (default: 0, which means 1883, or 8883 with TLS).
   uint32_t port;
   /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, which means 5 if the broker supports it,
   /// and otherwise 3.1.1).
   uint32_t protocol;
-  /// The name by which the broker knows this client; no two connections may share it (default:
-  /// NULL, random).
+  /// The name by which the broker knows this client (default NULL: a random name). No two
+  /// connections may share a name.
   const char *client_id;
   /// The beginning of all topics: UTF-8, up to 200 bytes with at most 198 `/`, without `+` or `#`,
-  /// and without a leading `$` (default: NULL, "multicast").
+  /// and without a leading `$` (default NULL: "multicast").
   const char *topic_prefix;
-  /// The user name for the broker (default: NULL, none).
+  /// The user name for the broker (default NULL: none).
   const char *user;
-  /// The password for the broker; needs `user` (default: NULL, none).
+  /// The password for the broker; needs `user` (default NULL: none).
   const char *password;
   /// The certificates of the authorities to trust, a PEM file.
   const char *ca_file;
@@ -154,37 +154,37 @@ typedef struct multicast_mqtt_options {
   /// 0, which means 60).
   uint32_t keep_alive_s;
   /// The number of seconds for which the broker collects messages for this client while there is no
-  /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
-  /// the next process with the same identifier. In that process, the collected messages wait for
-  /// observers of their names until a second after the transport is first used, for example by
-  /// attaching it to a broadcaster that has observers. After that, messages without observers are
+  /// connection (default: 0, it collects none). With `client_id`, the broker also collects messages
+  /// for the next process with the same identifier. The transport of that process holds these
+  /// messages for observers that register within a second after its first use, for example after it
+  /// was attached to a broadcaster with observers. After that, messages without observers are
   /// ignored. MQTT 3.1.1 has no such setting, so the broker decides.
   uint32_t session_expiry_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// What happens to a publication if `capacity` publications are already waiting:
-  /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
-  /// (default: refuse).
+  /// What happens to a publication if `capacity` publications are already waiting. With
+  /// MULTICAST_OVERFLOW_REFUSE, the default, it is refused with MULTICAST_ERROR_QUEUE_FULL. With
+  /// MULTICAST_OVERFLOW_DROP_OLDEST, the oldest waiting publication is dropped.
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024. Larger payloads are refused when published,
-  /// and dropped when received (default: 0, which means 16 MiB).
+  /// The largest payload, in bytes, up to 2^28 - 1024 (default: 0, which means 16 MiB). Larger
+  /// payloads are refused when published, and dropped when received.
   uint32_t max_payload;
-  /// The time to wait before the second attempt to connect. Each further wait is twice as long, but
-  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
-  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
-  /// invalid (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to connect (default: 0, which means 100 ms). Each
+  /// further wait is twice as long, but every wait is shortened at random by up to a quarter.
+  /// Values above `reconnect_max_ns` or, if that is not set, above its default are invalid. So is
+  /// MULTICAST_FOREVER.
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// The maximum time that the broker may take to answer once there is a network connection, up to
   /// 2^62 (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
-  /// The queue for arriving notifications. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
-  /// full queue blocks the connection (default: none, observers run on the transport's thread).
+  /// The queue for arriving notifications (default: none, observers run on the transport's thread).
+  /// Observers without their own queue run on the thread that runs this queue. The caller still
+  /// owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a full queue blocks the connection.
   multicast_queue queue;
-  /// Returns whether the broker should retain this publication. See "Late observers". Called on the
-  /// publishing thread. (default: NULL, nothing is retained)
+  /// Returns whether the broker should retain this publication (default NULL: nothing is retained).
+  /// See "Late observers". Called on the publishing thread.
   bool (*retains)(void *context, const char *name, uint32_t event);
   /// Called for each change, on the transport's thread. `code` is MQTT's reason code, or -1 if the
   /// change does not come from the broker. `reason` is a text in English, which is valid until the
@@ -263,8 +263,8 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 ///         during the wait, to make room for newer ones or because the connection was lost, and the
 ///         others are done; or the function was called on the transport's thread or in the child of
 ///         a fork.
-/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
-///            the wait.
+/// Threads:   several threads may wait. If the waiting thread is the one that runs `queue`, the
+///            queue is not run during the wait.
 /// Cost:      O(names); no polling.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *transport,
@@ -283,7 +283,7 @@ typedef struct multicast_mqtt_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_mqtt_question;
 
-/// Sets the answer function of a name, which answers the questions that others ask about the name.
+/// Sets the answer function of a name. It answers the questions that others ask about the name.
 ///
 /// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
 /// done. If several transports answer questions about a name, each of them receives each question.
@@ -299,8 +299,8 @@ typedef struct multicast_mqtt_question {
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
-///                   release. It also runs if this function fails, but not in the child of a fork.
-///                   May be NULL; not used if `function` is NULL.
+///                   release. It also runs if multicast_mqtt_answer() fails, but not in the child
+///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
 ///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
@@ -376,8 +376,8 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
 ///         for an answer, which is lost.
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
-///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
-///            during the call.
+///            time. `visit` runs on the calling thread. If this thread is the one that runs
+///            `queue`, the queue is not run during the call.
 /// Reentry:   observers and answer functions may call this function with any other transport, and
 ///            with this one only if it has a `queue`. `visit` may call every function of the
 ///            library.
