@@ -76,16 +76,16 @@ extern "C" {
  *              structs, names and labels. An object belongs to the caller that created it until it
  *              is destroyed or ended. For contexts and payloads, see below.
  * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
- *              64-bit processor, a language without structs by value can pass the integer instead.
+ *              64-bit processor, a language that cannot pass structs by value can pass the integer.
  *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
  *              or forged handle, or one of another kind, results in MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
  *              options are invalid, memory or the system's thread keys have run out, or 2^26
  *              objects of that kind exist. multicast_create_error() returns the reason. A function
  *              that counts returns the count or a negative status. A function that answers a yes/no
- *              question returns bool, and false for an invalid handle. Every other function returns
- *              a status. Counts, lists and answers are snapshots: another thread may change the
- *              state immediately afterwards.
+ *              question returns bool; for an invalid handle, it is false. Every other function
+ *              returns a status. Counts, lists and answers are snapshots: another thread may change
+ *              the state immediately afterwards.
  * Failure      A call that fails changes nothing, with two exceptions in which the operation has
  *              taken effect: MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM from a removal.
  *              If an add or an invocation fails, the library calls its `release`.
@@ -135,10 +135,10 @@ extern "C" {
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
  *              the registration is removed. If a call to it is still running, the status is
- *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
- *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. In the struct multicast_invocation, however, a `timeout_ns` of 0 means no
- *              limit, because every field of a struct defaults to 0.
+ *              MULTICAST_ERROR_TIMEOUT when the time is up, and MULTICAST_PENDING when waiting is
+ *              not possible or the name ends in _nowait. Only MULTICAST_OK returns the context to
+ *              the caller. In the struct multicast_invocation, however, a `timeout_ns` of 0 means
+ *              no limit, because every field of a struct defaults to 0.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -148,9 +148,9 @@ extern "C" {
  * fork         The child may use the library, no matter what other threads of the parent were
  *              doing. In the child, all queues are empty; in the parent, they keep their calls.
  *              - Running calls: calls that other threads were making do not continue in the child.
- *              - Removals: if another thread had removed a delegate but not yet released it, fork()
- *                releases it in the child, so `release` runs once in each process. A `release` that
- *                had begun, or was about to begin, does not run in the child.
+ *              - Removals: if another thread had removed a delegate but not yet called its
+ *                `release`, fork() calls it in the child, so `release` runs once in each process. A
+ *                `release` that had begun, or was about to begin, does not run in the child.
  *              - Payloads: a payload that was handed over, or copied by `copy`, before the fork
  *                belongs to the parent. Its `release` runs only in the parent.
  *              - Listeners: if another thread was about to call `listeners_changed`, fork() calls
@@ -176,7 +176,7 @@ extern "C" {
  *              shared library. Each copy that is loaded by dlopen() uses 24 bytes of the space that
  *              the loader reserves for thread-local variables. With glibc, about 100 copies fit.
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
- *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
+ *              bytes, or 1,300 for an invocation with options, plus what the delegates need.
  *
  * Real time    Functions that threads with deadlines may call have a "Real time" line in their
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
@@ -190,10 +190,10 @@ extern "C" {
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a callback by longjmp() or by an exception;
- * - calls on one thread that do not end in the reverse of the order in which they began. This can
- *   happen when a thread switches stacks, as with fibers and greenlets. After such a switch, a
- *   delegate may return only when all calls that its thread has begun since then have returned.
- *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
+ * - calls on one thread that do not return in last-in, first-out order. This can happen when a
+ *   thread switches stacks, as with fibers and greenlets. After such a switch, a delegate may
+ *   return only when all calls that its thread has begun since then have returned. C++20 coroutines
+ *   are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
  * - ending a thread inside a `copy`, `listeners_changed`, watch or `release` function, or inside a
@@ -262,9 +262,9 @@ enum multicast_status_code {
   MULTICAST_ERROR_TIMEOUT = -70,           ///< The time is up. A removal has taken effect anyway.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible in the current state; see the function.
   /// The system refused a thread, a descriptor or a memory barrier, or something else that a
-  /// transport needs. From a removal, it means that the registration has been removed but the
-  /// memory barrier failed, so it is unknown whether calls are still running. `release` then never
-  /// runs, and the program must free nothing.
+  /// transport needs. As the result of a removal, it means that the registration has been removed
+  /// but the memory barrier failed, so it is unknown whether calls are still running. `release`
+  /// then never runs, and the program must free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 };
 
@@ -277,7 +277,7 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
-/// Adds a delegate after all others with its priority. The same delegate may be added again.
+/// Adds a delegate after all others of the same priority. The same delegate may be added again.
 /// Invocations that have already begun do not call the added delegate.
 ///
 /// @param delegate  The function and context; `function` must not be NULL.
@@ -329,7 +329,7 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// There is no variant with a time limit. Use multicast_token_remove_within() instead.
 ///
-/// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
+/// @return MULTICAST_OK: this registration has ended; equal registrations may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
 ///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal registration has
 ///         been removed earlier and a call to it is still running, the function waits for it.
@@ -432,8 +432,8 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 
 /// Like multicast_remove_every(), but waits at most for a given time.
 ///
-/// @return Same as multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all have been removed, but
-///         another thread is still calling one of them.
+/// @return Same as multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all registrations have been
+///         removed, but another thread is still calling one of them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
@@ -491,7 +491,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 /// Returns whether an equal delegate is registered, even if it is paused or its context is dead.
 ///
 /// @param delegate  The function and context to search for.
-/// @return true if there is one; false if there is none or the handle is not valid.
+/// @return true if one is registered; false if none is, or if the handle is not valid.
 /// Cost:      like the search in multicast_remove().
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
@@ -507,7 +507,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 ///
 /// The flag is not 0 while the multicast has delegates, as counted by multicast_count(), or keeps
 /// invocations for later delegates (`replay`, MULTICAST_REENTRY_DEFER, MULTICAST_REENTRY_LATEST).
-/// Otherwise it is 0. After multicast_destroy(), it stays mapped, but its value is meaningless.
+/// Otherwise it is 0. The flag stays mapped after multicast_destroy(), but is then meaningless.
 ///
 /// @return The address of the flag, which is always the same for a multicast. Never NULL: for an
 ///         invalid handle, it is the address of a flag that is always 0.
@@ -540,8 +540,8 @@ static inline bool multicast_has_listeners(const uint32_t *flag) {
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
-/// Removes the delegates whose context is dead. Calls each delegate's `lock`, even if the delegate
-/// is paused or has a queue. If the result is not NULL, calls `unlock`, too.
+/// Removes the delegates whose contexts are dead. Calls each delegate's `lock`, even if the
+/// delegate is paused or has a queue. If the result is not NULL, calls `unlock`, too.
 ///
 /// `lock`, `unlock` and `release` run on the calling thread.
 ///
@@ -553,8 +553,8 @@ MULTICAST_API int64_t multicast_prune(multicast target);
 
 /// Returns the reason why the last creation on this thread returned zero.
 ///
-/// @return MULTICAST_OK if the last creation succeeded or there was none; otherwise the reason:
-///         MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
+/// @return MULTICAST_OK if the last creation succeeded or nothing has been created; otherwise the
+///         reason: MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
 ///         MULTICAST_ERROR_OUT_OF_MEMORY (also if the system had no thread key left), or
 ///         MULTICAST_ERROR_LIMIT.
 /// Real time: yes.
@@ -594,7 +594,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 
 /// Visits all delegates or none: if the visitor refuses one, the earlier visits are undone.
 ///
-/// This is for operations in two phases, such as prepare and roll back. When `visitor` returns
+/// This is for operations that are prepared first and may be rolled back. When `visitor` returns
 /// false for a delegate, `undo` is called for the delegates visited before it, in reverse order.
 /// Delegates that have since been removed are skipped, so a delegate with MULTICAST_ONCE, which is
 /// removed when it is passed, is never undone. `undo` is also called for delegates that have since
@@ -605,7 +605,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
 /// @return The number of delegates (>= 0) if all were visited, or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
-///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
+///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was visited.
 /// Cost:      like multicast_visit(), plus one allocation.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
@@ -719,8 +719,8 @@ MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_vis
 /// @param out       Receives up to `capacity` tokens, which may already have been removed; may be
 ///                  NULL if `capacity` is 0.
 /// @param capacity  The number of tokens that fit at `out`. 256 are always enough.
-/// @return The number of registrations (>= 0), even if it is more than `capacity`. The last one is
-///         multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
+/// @return The number of registrations (>= 0), even if it is more than `capacity`. The last token
+///         is multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
 /// Cost:      O(calls).
 /// Real time: yes.
 /// @since 1.1
@@ -746,7 +746,7 @@ typedef struct multicast_queue {
 #define MULTICAST_ONCE 0x1u
 
 /// `flags`: equal delegates are removed first, without waiting for running calls to them. The new
-/// delegate is added after all others with its priority.
+/// delegate is added after all others of the same priority.
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
@@ -881,10 +881,10 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE is not
-/// removed. A context with `lock` stays locked while the enumerator runs, and `strong` is the
-/// result of `lock`. If the context is dead, the registration is removed instead of being passed.
-/// Registrations that are added during the enumeration, or removed before their turn, are not
-/// passed. A removal waits until the enumerator has returned. Inside the enumerator,
+/// removed. If a delegate has a `lock`, its context stays locked while the enumerator runs, and
+/// `strong` is the result of `lock`. If the context is dead, the registration is removed instead of
+/// being passed. Registrations that are added during the enumeration, or removed before their turn,
+/// are not passed. A removal waits until the enumerator has returned. Inside the enumerator,
 /// multicast_token_current() returns the registration being passed.
 ///
 /// @param enumerator  Called for each registration; not NULL. Returning false ends the enumeration.
@@ -954,8 +954,8 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 /// - a multicast or a token is in use while a delegate that belongs to it is running;
 /// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
-/// This is for a thread that did not end the object, or could not wait when it did. For example, a
-/// delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls this
+/// This is for a thread that did not end the object, or could not wait when ending it. For example,
+/// a delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls this
 /// function, on another thread or after that call, to find out whether dlclose() is safe. If the
 /// function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
 ///
@@ -992,7 +992,7 @@ enum multicast_overflow_code {
   ///
   /// While an invocation inside a delegate waits for room, a removal of that delegate does not wait
   /// if the removing thread may be the one that runs the full queue. The removal then returns
-  /// MULTICAST_PENDING (or its count), and `release` runs when the call has returned.
+  /// MULTICAST_PENDING (or its count), and `release` runs when the delegate has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
@@ -1025,11 +1025,11 @@ typedef struct multicast_queue_options {
   void *wake_context;
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
   /// reserves memory when it is created (default: 0, none; payloads of up to 32 bytes need none).
-  /// It reserves memory for `capacity` payloads, and for 8 more, for calls that are running or
-  /// being queued. Each payload needs 64 additional bytes, and all pages are written to in advance.
-  /// Queueing a payload of at most this size and making its call then allocates no memory. A larger
-  /// payload, or one for which no reserved memory is left, needs an allocation. An invocation's
-  /// calls in several queues share one copy, in the memory of the first queue.
+  /// The queue reserves memory for `capacity` payloads, and for 8 more that calls use while they
+  /// are running or being queued. Each payload needs 64 additional bytes, and all pages are written
+  /// to in advance. Queueing a payload of at most this size and making its call then allocates no
+  /// memory. A larger payload, or one for which no reserved memory is left, needs an allocation. An
+  /// invocation's calls in several queues share one copy, in the memory of the first queue.
   /// @since 1.1
   size_t payload_size;
   /// A name of up to 63 bytes that multicast_dump() shows to people.
@@ -1112,7 +1112,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// MULTICAST_OVERFLOW_BLOCK and MULTICAST_WAIT. A run that finds the queue empty does not count.
 ///
 /// @param max  The maximum number of calls. 0 means the number of calls that are waiting when the
-///             function starts. Calls that are queued during the run count, too.
+///             function starts. Calls queued during the run also count towards it.
 /// @return The number of calls made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
 ///         another thread is running the queue, or the queue has its own thread, and this is not
 ///         that thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
@@ -1366,8 +1366,8 @@ enum multicast_reentry_code {
   /// A deferred invocation returns 0. multicast_invoke_with() counts it as `queued`. MULTICAST_WAIT
   /// does not wait for it, so it then also counts as `unfinished`. Its payload is copied unless it
   /// is handed over; if `size` is 0, delegates receive the pointer itself. While 65536 invocations
-  /// are deferred, another one fails with MULTICAST_ERROR_LIMIT. If there is no memory to defer an
-  /// invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// are deferred, another invocation fails with MULTICAST_ERROR_LIMIT. If there is no memory to
+  /// defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
@@ -1706,9 +1706,9 @@ typedef struct multicast_transport {
   /// before the registration returns or, if another thread is already calling `subscribe` or
   /// `unsubscribe` for the same name, on that thread. If two changes happen at the same time, one
   /// thread may report both, or neither if they cancel each other out. The last call reports the
-  /// current state. After a negative status, the name is not subscribed. If it still has observers
-  /// when another observer of the name is registered or unregistered, `subscribe` is called again,
-  /// at the latest at that time. The same applies if `subscribe` could not be called, because 256
+  /// current state. After a negative status, the name is not subscribed. If the name still has
+  /// observers, `subscribe` is called again, at the latest when another observer of the name is
+  /// registered or unregistered. The same applies if `subscribe` could not be called, because 256
   /// calls are nested or the thread has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
   /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
@@ -1745,10 +1745,10 @@ static inline multicast_transport multicast_transport_default(void) {
 
 /// Attaches a transport to a broadcaster, and detaches the previous transport if there is one.
 ///
-/// Before this function returns, it calls `subscribe` for each name that has observers. All later
-/// notifications are published. When it returns MULTICAST_OK, the previous transport's `release`
-/// has returned, and no thread is in a call to that transport or ever will be.
-/// multicast_broadcaster_destroy() detaches the transport and waits for it in the same way. If
+/// Before this function returns, it calls `subscribe` for each name that has observers. The
+/// transport publishes all later notifications. When it returns MULTICAST_OK, the previous
+/// transport's `release` has returned, and no thread is in a call to that transport or ever will
+/// be. multicast_broadcaster_destroy() detaches the transport and waits for it in the same way. If
 /// several threads attach at the same time, one transport stays, and the others are detached.
 ///
 /// @param broadcaster  The broadcaster, which may be multicast_broadcaster_default().
@@ -1824,7 +1824,7 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// because a thread of the parent may have locked the list of libraries. A removed delegate that is
 /// still being called is shown with its label or function.
 ///
-/// @param writer   Receives the text. NULL: the text goes to a descriptor.
+/// @param writer   Receives the text. If NULL, the text is written to a descriptor.
 /// @param context  Passed to `writer`. Without a writer, the address of an int that holds the
 ///                 descriptor, or NULL for standard error.
 /// @return MULTICAST_OK, even if the writer has returned false.
@@ -1880,8 +1880,8 @@ typedef struct multicast_watch {
   /// times that number. Called once for each of these numbers until the watch is set again, even if
   /// delegates are removed and added again. If a single add passes several of the numbers, called
   /// only once. Called on the adding thread, after the add. An add inside a function of a watch, or
-  /// at the 256th level of nesting, does not call it, but the next add does. multicast_describe()
-  /// writes the name of `target` and all its delegates.
+  /// at the 256th level of nesting, does not call this function, but the next add does.
+  /// multicast_describe() writes the name of `target` and all its delegates.
   ///
   /// `count` is the number of delegates of `target`. Either `label` is the most frequent label and
   /// `function` is NULL, or `function` is the most frequent function of delegates without a label
@@ -2043,7 +2043,7 @@ static inline multicast_allocator multicast_allocator_default(void) {
 
 /// Sets the allocator of the library. Call it before anything is created.
 ///
-/// @param allocator  Both functions must be set.
+/// @param allocator  The allocator, with both functions set; not NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL, a function missing, or a wrong
 ///         `struct_size`; MULTICAST_ERROR_STATE: the library has already allocated memory.
 /// Ownership: `context` must stay valid for the rest of the process.

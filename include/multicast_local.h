@@ -241,8 +241,8 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 /// yet.
 ///
 /// @param transport   A transport from multicast_local_connect().
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
-///                    limit.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock; 0 means no waiting, and
+///                    MULTICAST_FOREVER means no limit.
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
 ///         of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork.
@@ -276,7 +276,8 @@ typedef struct multicast_local_question {
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until the function returns. Replaces the
-///                   name's previous function. NULL: stop answering questions.
+///                   name's previous function. If NULL, the transport stops answering questions
+///                   about the name.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
@@ -284,8 +285,8 @@ typedef struct multicast_local_question {
 ///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
-///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+///         `function` is NULL, and there is no function to remove; MULTICAST_ERROR_STATE: in the
+///         child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_local_answer() and multicast_local_reply(). It may call
 ///            multicast_local_ask() with this transport only if the transport has a `queue`.
@@ -338,9 +339,9 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.
-///                    MULTICAST_FOREVER: no limit.
-/// @param visit       Not NULL. It must not end the thread.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock, which includes the wait
+///                    for room; MULTICAST_FOREVER means no limit.
+/// @param visit       Called as described above; not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: like MULTICAST_OK, but some peers have not answered in time;
