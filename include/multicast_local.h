@@ -29,15 +29,16 @@ extern "C" {
  * Groups       A group is a folder with a socket for each peer. The first peer creates the folder,
  *              and the last one removes it. Each pair of peers shares one connection.
  * Rings        Each peer has a ring buffer in shared memory, to which it writes its publications.
- *              All other peers only read it. System calls are needed only to wake a sleeping peer.
+ *              The other peers read this buffer, but never write to it. System calls are needed
+ *              only to wake a sleeping peer.
  * Order        All publications of one transport, whatever their names, arrive at every other
  *              transport in the order in which they were published. The publications of different
  *              transports may arrive in any order.
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
  *              so it arrives even if the process ends immediately, no matter how. If a ring is
- *              full, `overflow` decides what happens. Publisher and receiver both count losses: see
- *              multicast_local_stats.
+ *              full, `overflow` decides what happens. Both the publisher and the receiver count
+ *              losses: see multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
  *              transport that joins. Until the peer does so, the new transport keeps all its
@@ -50,8 +51,8 @@ extern "C" {
  *              each of them once to each peer that later registers its first observer of the name.
  *              In the publishing process, the first observer of the name also receives the kept
  *              publication, before its registration returns. This observer may miss a publication
- *              that another thread makes during the registration, or receive it twice. A kept value
- *              is lost when its publisher ends.
+ *              that another thread makes during the registration, or receive it twice. A kept
+ *              publication is lost when its publisher ends.
  * Questions    A question is sent to all peers that answer questions about its name. For each of
  *              these peers, multicast_local_ask() reports the answer, or that the peer has ended,
  *              or that it has not answered. Questions and answers use the same rings as
@@ -66,8 +67,8 @@ extern "C" {
  *              machine is busy or delivering these publications takes longer.
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
- *              checks the data of a peer before using it, and disconnects a peer that breaks the
- *              rules. Observers must check payloads themselves. Losses that a peer reports are
+ *              checks the data of a peer before using it, and disconnects a peer that violates the
+ *              protocol. Observers must check payloads themselves. Losses that a peer reports are
  *              counted only up to the capacity of its ring.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
  *              observers and the answer functions. While such a call is running, the transport
@@ -82,10 +83,10 @@ extern "C" {
  *              the transport's thread and returns in the child, that thread ends in the child. The
  *              child then exits with status 0, unless it has started other threads.
  *
- * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
- * and answer at most 65,536 names. Beyond that, subscribing and answering fail with
- * MULTICAST_ERROR_LIMIT. Peers disconnect a process that connects to a group and sends nothing for
- * a second.
+ * The library needs Linux 5.1 or newer, and /proc. A group has at most 129 peers. The names that a
+ * transport observes, or about which it answers questions, are limited to 65,536. Beyond that,
+ * subscribing and answering fail with MULTICAST_ERROR_LIMIT. Peers disconnect a process that
+ * connects to a group and sends nothing for a second.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -101,9 +102,9 @@ enum multicast_local_state_code {
   /// except for peers that have not announced their names within a second. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
   MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It will retry.
-  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
+  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already in the group.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has left: it has detached, or its process has ended.
-  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was disconnected.
+  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has violated the protocol and was disconnected.
   /// Notifications from a peer were lost because this transport was too slow. `changed` is called
   /// at least once after each loss, as soon as the loss is known. `overwritten` of
   /// multicast_local_stats counts the lost notifications.
