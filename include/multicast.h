@@ -74,7 +74,7 @@ extern "C" {
  *              allocators are stricter: see multicast_allocator.
  * Ownership    The library borrows pointer arguments for the duration of the call, and copies
  *              structs, names and labels. An object belongs to the caller that created it until it
- *              is destroyed or ended. For contexts and payloads, see below.
+ *              is destroyed or ended. The rules for contexts and payloads follow below.
  * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
  *              64-bit processor, a language that cannot pass structs by value can pass the integer.
  *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
@@ -124,9 +124,9 @@ extern "C" {
  *              `release` runs exactly once for each registration, when that registration no longer
  *              uses the context. After MULTICAST_PENDING or MULTICAST_ERROR_TIMEOUT, it runs when
  *              the last call has returned. Other registrations may still use the same context. If
- *              several registrations share an object, either let `release` drop one reference to
- *              the object, or use no `release` and free the object after multicast_lifetime_end()
- *              has returned MULTICAST_OK (see the example 16_shared_context).
+ *              several registrations share an object, let `release` drop one reference to the
+ *              object. Or use no `release`, and free it after multicast_lifetime_end() has returned
+ *              MULTICAST_OK (see the example 16_shared_context).
  * Counts       A removal that returns a count does not report MULTICAST_PENDING. If called outside
  *              all delegates, it returns when no call to the removed delegates is running. If
  *              called inside a delegate, it may return earlier. The variant with a time limit
@@ -156,9 +156,9 @@ extern "C" {
  *              - Listeners: if another thread was about to call `listeners_changed`, fork() calls
  *                it in the child. A call that had already begun is not repeated.
  *              - Replays: a replay that another thread had begun does not continue in the child.
- *              - Transports: the child inherits them. Detach any that only one process can use.
+ *              - Transports: the child inherits them. Detach those that only one process can use.
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
- *                from all of its names, this may affect only some of the names in the child.
+ *                from all of its names, only some of the names may be affected in the child.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
  *              call the library. The library stays mapped after dlclose(). While the main thread is
  *              in exit(), including after `main` has returned, a removal on that thread does not
@@ -293,8 +293,8 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 ///            non-zero additional field, unknown flag, `reserved` not 0), `release` does not run
 ///            and the context stays yours. After every other failure, `release` has run.
 /// Threads:   calls the delegate if the multicast replays past invocations (see `replay`).
-/// Cost:      O(1) amortised, with an occasional allocation, plus one for options. O(delegates) if
-///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
+/// Cost:      O(1) amortised, with an occasional allocation, plus another for options. O(delegates)
+///            if some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -1916,8 +1916,8 @@ static inline multicast_watch multicast_watch_default(void) {
 /// @param target  The multicast, or zero for all multicasts.
 /// @param watch   The watch, or NULL to remove it.
 /// @return MULTICAST_OK: no function of the previous watch is running, and none ever will be.
-///         MULTICAST_PENDING: replaced, but such a function is still running on this thread, or on
-///         a thread that is waiting for this one. MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_PENDING: replaced, but one of these functions is still running on this thread,
+///         or on a thread that is waiting for this one. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: a wrong `struct_size`, or `reserved` is not 0;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of one multicast only.
 /// Threads:   waits for functions of the previous watch that are running on other threads.

@@ -193,7 +193,7 @@ static inline multicast_nats_options multicast_nats_options_default(void) {
 ///
 /// The transport's `publish` returns MULTICAST_ERROR_QUEUE_FULL if `capacity` publications are
 /// waiting; MULTICAST_ERROR_LIMIT if the payload is larger than `max_payload` or than the limit of
-/// the server of the last connection; MULTICAST_ERROR_STATE in the child of a fork, or because of
+/// the last connection's server; MULTICAST_ERROR_STATE in the child of a fork, or because of
 /// MULTICAST_NATS_REFUSE_OFFLINE; MULTICAST_ERROR_OUT_OF_MEMORY.
 ///
 /// @param options  The options; not NULL.
