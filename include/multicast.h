@@ -359,7 +359,7 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
 
-/// Initializes a handle as none: `multicast_token token = MULTICAST_NONE;`
+/// Initializes a handle to zero, which means none: `multicast_token token = MULTICAST_NONE;`
 /// @since 1.0
 #define MULTICAST_NONE {0}
 
@@ -769,9 +769,9 @@ struct multicast_add_options {
   /// Delegates are called by descending priority, and with equal priorities in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
-  /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
-  /// Events 64 and above are always delivered. To receive no events, set only the bit of an unused
-  /// event. (default: 0, all events)
+  /// If bit i is set, the delegate wants event i (default: 0, all events). This is for protocols
+  /// with optional methods. Events 64 and above are always delivered. To receive no events, set
+  /// only the bit of an unused event.
   uint64_t events;
   /// When this lifetime ends, the registration is removed (default: none, no lifetime removes it).
   multicast_lifetime lifetime;
@@ -779,9 +779,9 @@ struct multicast_add_options {
   /// Destroying this queue removes the registration. Only multicast_broadcaster_register() uses the
   /// queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
   multicast_queue queue;
-  /// Releases the context (default NULL). Runs exactly once for each registration, when it no
-  /// longer uses the context: after the last call to it has returned, or after a failed add (see
-  /// multicast_add()). Other registrations may still be using the same context. If several
+  /// Releases the context (default NULL). Runs exactly once for each registration, when the
+  /// registration no longer uses the context: after its last call has returned, or after a failed
+  /// add (see multicast_add()). Other registrations may still be using the same context. If several
   /// registrations share an object, this function must drop a reference instead of freeing the
   /// object. Runs on the removing thread, or on the thread whose call was the last to return.
   void (*release)(void *context);
@@ -950,7 +950,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 
 /// Waits, up to a time limit, until an object that has been ended is no longer in use:
 ///
-/// - a lifetime is in use while one of its delegates, or a `release` of one, is running;
+/// - a lifetime is in use while one of its delegates or their `release` functions is running;
 /// - a multicast or a token is in use while a delegate that belongs to it is running;
 /// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
@@ -1253,7 +1253,7 @@ typedef struct multicast_invocation {
   /// As in multicast_invoke(). With `copy` or `release`, any value is valid, including NULL with
   /// any `size`. A broadcaster's transport reads `size` bytes from `payload`.
   const void *payload;
-  size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
+  size_t size;  ///< Bytes at `payload`. With `copy` or `release`, it is only passed to delegates.
   /// Creates the payload that queued calls and replays receive, together with the unchanged `size`.
   /// Called at most once, on the invoking thread: before the first call is queued, or immediately
   /// if the multicast replays invocations. A NULL result means that there is no memory. Calls that
@@ -1295,7 +1295,7 @@ typedef struct multicast_outcome {
   /// payload. Delegates that were removed before their call was queued do not count, nor do
   /// delegates with MULTICAST_ONCE that already had a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended in one; otherwise 0.
+  /// With MULTICAST_WAIT: queued calls that were made, even if their thread ended; otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that are still waiting or running. Otherwise 0. All other
   /// queued calls were dropped, cancelled, or replaced by a newer call.
@@ -1324,7 +1324,7 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///         read, or there is a `size` without `payload`, `copy` or `release`.
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, also if there is no memory to take over the payload: no
 ///         delegate was called. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
-///         passed; all calls were made or queued, and those that are `unfinished` stay queued.
+///         passed; all calls were made or queued, and `unfinished` calls stay queued.
 /// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero additional
 ///            field, unknown flag, `reserved` not 0), `release` does not run and the payload stays
 ///            yours. After every other failure, `release` has run.
@@ -1392,10 +1392,10 @@ typedef struct multicast_create_options {
   ///
   /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
   /// queued if the delegate has a queue. Removing the delegate stops its replays. Invocations that
-  /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
-  /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
-  /// the replays, for all delegates. If several delegates are added together, all of them receive
-  /// each replay before the next one is made.
+  /// begin during the replays, even inside a replay, are replayed last, whereas other delegates
+  /// receive them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made
+  /// after the replays, for all delegates. If several delegates are added together, all of them
+  /// receive each replay before the next one is made.
   ///
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
   /// that was handed over, until newer invocations replace it or the multicast is destroyed. During

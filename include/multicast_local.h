@@ -402,8 +402,9 @@ typedef struct multicast_local_stats {
   /// run.
   uint64_t delivered;
   /// Notifications that were not delivered, because they were overwritten before this process had
-  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, `queue` refused
-  /// them, or `queue` dropped them later, to make room for newer ones or when it was destroyed.
+  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, or `queue`
+  /// refused or dropped them. The queue drops notifications to make room for newer ones, or when it
+  /// is destroyed.
   uint64_t lost;
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.

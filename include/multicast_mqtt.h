@@ -426,8 +426,8 @@ typedef struct multicast_mqtt_stats {
   /// not use, their name has no observers, they are too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
-  /// `queue` refused them, or `queue` dropped them later, to make room for newer ones or when it
-  /// was destroyed.
+  /// or `queue` refused or dropped them. The queue drops messages to make room for newer ones, or
+  /// when it is destroyed.
   uint64_t lost;
 } multicast_mqtt_stats;
 
