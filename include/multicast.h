@@ -39,13 +39,13 @@ extern "C" {
  *
  *      1. First steps                 create, add, invoke, remove, destroy
  *      2. Adding and removing many    several at once, by context, by position, with a time limit
- *      3. Queries                     whether a delegate is there, how many there are, and which
+ *      3. Queries                     finding, counting and listing delegates
  *      4. Visiting                    typed functions, return values, stopping early
  *      5. Tokens                      one registration: remove it, pause it
  *      6. Options                     priority, events, once, unique, release, weak contexts
  *      7. Lifetimes                   registrations that end together
  *      8. Queues                      calls that run later, on another thread
- *      9. Invocations with options    payloads that are handed over, waiting for queued calls
+ *      9. Invocations with options    handing payloads over, waiting for queued calls
  *     10. Policies                    re-entry, sources on demand, replays, defaults for contexts
  *     11. Broadcasters                multicasts by name
  *     12. Transports                  names that processes and machines share
@@ -68,35 +68,35 @@ extern "C" {
  * Threads      Any thread may call any function at any time, concurrently with all other calls.
  * Callbacks    A callback is any function of the program that the library calls: a delegate, a
  *              visitor, an enumerator, a writer, or a function in a struct. The library holds none
- *              of its locks during a callback, so a callback may call every function of the
- *              library. A callback runs on the thread that called the library, unless its comment
- *              says otherwise. It must return normally, not by longjmp() or an exception. The rules
- *              for allocators are stricter: see multicast_allocator.
+ *              of its locks during a callback, so a callback may call any function of the library.
+ *              A callback runs on the thread that called the library, unless its comment says
+ *              otherwise. It must return normally, not by longjmp() or an exception. The rules for
+ *              allocators are stricter: see multicast_allocator.
  * Ownership    The library borrows pointer arguments for the duration of the call, and copies
  *              structs, names and labels. An object belongs to the caller that created it until it
- *              is destroyed or ended. For contexts and payloads, see below.
+ *              is destroyed or ended. The rules for contexts and payloads follow below.
  * Handles      A handle is a struct that contains one 64-bit integer and is passed by value. On a
- *              64-bit processor, a language without structs by value can pass the integer instead.
+ *              64-bit processor, a language that cannot pass structs by value can pass the integer.
  *              Zero means "none". Any 64-bit value is safe in any call at any time. A null, stale
  *              or forged handle, or one of another kind, results in MULTICAST_ERROR_INVALID_HANDLE.
  * Results      A function that creates an object returns its handle. Zero means failure: the
  *              options are invalid, memory or the system's thread keys have run out, or 2^26
  *              objects of that kind exist. multicast_create_error() returns the reason. A function
  *              that counts returns the count or a negative status. A function that answers a yes/no
- *              question returns bool, and false for an invalid handle. Every other function returns
- *              a status. Counts, lists and answers are snapshots: another thread may change the
- *              state immediately afterwards.
+ *              question returns bool; for an invalid handle, it is false. Every other function
+ *              returns a status. Counts, lists and answers are snapshots: another thread may change
+ *              the state immediately afterwards.
  * Failure      A call that fails changes nothing, with two exceptions in which the operation has
- *              taken effect: MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM from a removal. A
- *              failed add or invocation runs `release`.
+ *              taken effect: MULTICAST_ERROR_TIMEOUT, and MULTICAST_ERROR_SYSTEM from a removal.
+ *              If an add or an invocation fails, the library calls its `release`.
  * Structs      A struct that the caller fills starts with `struct_size`, which the caller must set
  *              to the struct's sizeof; 0 is invalid. All other fields default to zero, and reserved
  *              fields must be 0. The macro NAME_INIT initializes a struct with the defaults, and
  *              the function NAME_default() returns one. A caller that can use neither must set
  *              `struct_size` and clear the rest. Where a function takes a pointer to options, NULL
- *              means the defaults. The library accepts a struct that is larger than in its own
- *              version, up to 1024 bytes, if the additional fields are 0. It clears them when it
- *              fills in such a struct. Nothing is written to `out` if its `struct_size` is wrong.
+ *              means the defaults. A struct may be larger than the library's own version, up to
+ *              1024 bytes, if the additional fields are 0. When the library fills in such a struct,
+ *              it clears these fields. Nothing is written to `out` if its `struct_size` is wrong.
  * Cost         A function takes constant time unless its comment has a "Cost" line. In addition, a
  *              removal issues a memory barrier if another thread has invoked the multicast.
  *
@@ -106,27 +106,27 @@ extern "C" {
  *              the same time if several threads invoke it. A delegate that was added with a queue
  *              runs on the thread that runs the queue, one call at a time.
  * Removal      A removal is a call to a function with remove, unregister, destroy or end in its
- *              name. Afterwards, no invocation on any thread calls the removed delegate, not even
- *              one that is already running, but a call that has begun continues. Its queued calls
- *              are not made. The removal then waits until no other thread is in a call to a
- *              delegate that it has removed. Unless it removes by token or by position, it also
- *              waits for calls to matching delegates that an earlier removal has removed. Other
- *              delegates do not delay it. If the removing thread is in such a call, or if a thread
- *              in such a call is waiting in the library for the removing thread, the removal does
- *              not wait and returns MULTICAST_PENDING. The library cannot detect other waits: if
- *              the removing thread holds a lock that the delegate acquires, both wait forever.
+ *              name. Afterwards, no invocation calls the removed delegate, not even one that is
+ *              already running. Queued calls to the delegate are not made. A call that has begun
+ *              continues, so the removal waits until no other thread is in a call to a delegate
+ *              that it has removed. Unless it removes by token or by position, it also waits for
+ *              calls to matching delegates that were removed earlier. Calls to other delegates do
+ *              not delay it. If the removing thread is itself in such a call, or if a thread in
+ *              such a call is waiting in the library for the removing thread, the removal does not
+ *              wait and returns MULTICAST_PENDING. The library cannot detect other waits: if the
+ *              removing thread holds a lock that the delegate acquires, both threads wait forever.
  * Contexts     The library borrows a context until the removal has completed. When a removal
  *              returns MULTICAST_OK, the registration has ended: no thread is in a call to it, and
- *              no thread ever will be. The context then belongs to the caller again, unless another
- *              registration uses it, because the same delegate may be registered more than once.
- *              Free it after multicast_remove_every(), or when its last registration has ended.
+ *              no thread ever will be. The same delegate may be registered more than once, so the
+ *              context then belongs to the caller again only if no other registration uses it. Free
+ *              the context after multicast_remove_every(), or when its last registration has ended.
  * Release      If the options contain a `release` function, the registration owns its context.
  *              `release` runs exactly once for each registration, when that registration no longer
- *              uses the context; after MULTICAST_PENDING or MULTICAST_ERROR_TIMEOUT, this is when
+ *              uses the context. After MULTICAST_PENDING or MULTICAST_ERROR_TIMEOUT, it runs when
  *              the last call has returned. Other registrations may still use the same context. If
- *              several registrations share an object, either let `release` drop one reference to
- *              the object, or use no `release` and free the object after multicast_lifetime_end()
- *              has returned MULTICAST_OK (see the example 16_shared_context).
+ *              several registrations share an object, let `release` drop one reference to the
+ *              object. Or use no `release`, and free it after multicast_lifetime_end() has returned
+ *              MULTICAST_OK (see the example 16_shared_context).
  * Counts       A removal that returns a count does not report MULTICAST_PENDING. If called outside
  *              all delegates, it returns when no call to the removed delegates is running. If
  *              called inside a delegate, it may return earlier. The variant with a time limit
@@ -135,10 +135,10 @@ extern "C" {
  *              in _within waits at most `timeout_ns`: 0 means no waiting, and MULTICAST_FOREVER
  *              means no limit. A removal whose name ends in _nowait does not wait. In every case,
  *              the registration is removed. If a call to it is still running, the status is
- *              MULTICAST_ERROR_TIMEOUT if the time is up, and MULTICAST_PENDING if waiting is not
- *              possible or the name ends in _nowait. Only MULTICAST_OK returns the context to the
- *              caller. Only in the struct multicast_invocation does a `timeout_ns` of 0 mean no
- *              limit, because the default of every field is 0.
+ *              MULTICAST_ERROR_TIMEOUT when the time is up, and MULTICAST_PENDING when waiting is
+ *              not possible or the name ends in _nowait. Only MULTICAST_OK returns the context to
+ *              the caller. In the struct multicast_invocation, however, a `timeout_ns` of 0 means
+ *              no limit, because every field of a struct defaults to 0.
  * Payloads     The library borrows a payload during the invocation, and copies it for queued calls.
  *              An invocation with options can instead hand the payload over to the library, or
  *              specify a function that copies it: see section 9.
@@ -148,17 +148,17 @@ extern "C" {
  * fork         The child may use the library, no matter what other threads of the parent were
  *              doing. In the child, all queues are empty; in the parent, they keep their calls.
  *              - Running calls: calls that other threads were making do not continue in the child.
- *              - Removals: if another thread had removed a delegate but not yet released it, fork()
- *                releases it in the child, so `release` runs once in each of the two processes. A
+ *              - Removals: if another thread had removed a delegate but not yet called its
+ *                `release`, fork() calls it in the child, so `release` runs once in each process. A
  *                `release` that had begun, or was about to begin, does not run in the child.
  *              - Payloads: a payload that was handed over, or copied by `copy`, before the fork
  *                belongs to the parent. Its `release` runs only in the parent.
  *              - Listeners: if another thread was about to call `listeners_changed`, fork() calls
  *                it in the child. A call that had already begun is not repeated.
  *              - Replays: a replay that another thread had begun does not continue in the child.
- *              - Transports: the child inherits them. Detach any that only one process can use.
+ *              - Transports: the child inherits them. Detach those that only one process can use.
  *              - Broadcasters: if another thread was destroying a broadcaster, or unregistering
- *                from all of its names, this may affect only some of the names in the child.
+ *                from all of its names, only some of the names may be affected in the child.
  * exit         atexit handlers, destructors of static objects, and threads that outlive `main` may
  *              call the library. The library stays mapped after dlclose(). While the main thread is
  *              in exit(), including after `main` has returned, a removal on that thread does not
@@ -167,7 +167,7 @@ extern "C" {
  *              anything. With musl, inside quick_exit(), or if another thread calls exit(),
  *              removals wait as usual, so use the variants with a time limit in these cases.
  * Thread end   A thread may end inside a delegate or visitor, by pthread_exit() or by cancellation.
- *              The library's destructor of thread-specific data then ends the call. It runs after
+ *              The library's destructor for thread-specific data then ends the call. It runs after
  *              the destructors of keys that were created earlier. A replay that the thread was
  *              making does not continue. If libc unwinds the stack, as glibc does, the cleanup
  *              handlers of the calling functions run first, while the thread is still in the call.
@@ -176,7 +176,7 @@ extern "C" {
  *              shared library. Each copy that is loaded by dlopen() uses 24 bytes of the space that
  *              the loader reserves for thread-local variables. With glibc, about 100 copies fit.
  * Stack        A stack of 16 KB is enough for every function. Each level of nesting uses up to 750
- *              bytes, or 1,300 for an invocation with options, plus what the delegates use.
+ *              bytes, or 1,300 for an invocation with options, plus what the delegates need.
  *
  * Real time    Functions that threads with deadlines may call have a "Real time" line in their
  *              comment. "yes" means that the function acquires no lock, allocates no memory, makes
@@ -190,10 +190,10 @@ extern "C" {
  * Not supported, because C offers no way to do it safely:
  *
  * - leaving a callback by longjmp() or by an exception;
- * - calls on one thread that do not end in the reverse of the order in which they began. This can
- *   happen where stacks are switched, as by fibers and greenlets: after switching to another stack,
- *   a delegate may return only when all calls begun on its thread since the switch have returned.
- *   C++20 coroutines are not affected, because a suspended coroutine returns to the library;
+ * - calls on one thread that do not return in last-in, first-out order. This can happen when a
+ *   thread switches stacks, as with fibers and greenlets. After such a switch, a delegate may
+ *   return only when all calls that its thread has begun since then have returned. C++20 coroutines
+ *   are not affected, because a suspended coroutine returns to the library;
  * - calling the library from a signal handler, the child of vfork(), or an allocator's function;
  * - calling the library from a pthread_atfork() handler that was registered before it was loaded;
  * - ending a thread inside a `copy`, `listeners_changed`, watch or `release` function, or inside a
@@ -222,7 +222,7 @@ typedef struct multicast_token {
 /// The function of a delegate. The invocation waits until it returns.
 ///
 /// @param context  The delegate's context, as it was added.
-/// @param event    The invoker's event; selects the method of a protocol.
+/// @param event    The event that the invoker passed, for example to select a method of a protocol.
 /// @param payload  The invoker's payload, or the queue's copy of it, aligned to 16 bytes. Valid
 ///                 until the function returns.
 /// @param size     The number of bytes at `payload`, as passed by the invoker.
@@ -262,9 +262,9 @@ enum multicast_status_code {
   MULTICAST_ERROR_TIMEOUT = -70,           ///< The time is up. A removal has taken effect anyway.
   MULTICAST_ERROR_STATE = -80,             ///< Not possible in the current state; see the function.
   /// The system refused a thread, a descriptor or a memory barrier, or something else that a
-  /// transport needs. From a removal, it means that the registration has been removed but the
-  /// memory barrier failed, so it is unknown whether calls are still running. `release` then never
-  /// runs, and the program must free nothing.
+  /// transport needs. As the result of a removal, it means that the registration has been removed
+  /// but the memory barrier failed, so it is unknown whether calls are still running. `release`
+  /// then never runs, and the program must free nothing.
   MULTICAST_ERROR_SYSTEM = -90
 };
 
@@ -277,24 +277,24 @@ typedef struct multicast_add_options multicast_add_options;  // how a delegate i
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast multicast_create(void);
 
-/// Adds a delegate after all others with its priority. The same delegate may be added again.
-/// Invocations that have already begun do not call it.
+/// Adds a delegate after all others of the same priority. The same delegate may be added again.
+/// Invocations that have already begun do not call the added delegate.
 ///
 /// @param delegate  The function and context; `function` must not be NULL.
 /// @param options   The options, or NULL for the defaults.
-/// @param out       Receives the token, or zero on failure; may be NULL. The token is stored before
-///                  the delegate can be called, by one relaxed atomic store.
+/// @param out       Receives the token, or zero on failure; may be NULL. One relaxed atomic store
+///                  writes the token before the delegate can be called.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: the multicast, or a lifetime or queue in
 ///         the options, does not exist; MULTICAST_ERROR_INVALID_ARGUMENT: no function, or invalid
-///         options; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT, with replays also if 256
-///         invocations are nested on this thread.
+///         options; MULTICAST_ERROR_OUT_OF_MEMORY; MULTICAST_ERROR_LIMIT, also if past invocations
+///         would be replayed but 256 invocations are nested on this thread.
 /// Ownership: the library borrows `context` until the removal has completed; with `release` the
 ///            library owns it from this call on. If the options cannot be read (bad `struct_size`,
 ///            non-zero additional field, unknown flag, `reserved` not 0), `release` does not run
 ///            and the context stays yours. After every other failure, `release` has run.
 /// Threads:   calls the delegate if the multicast replays past invocations (see `replay`).
-/// Cost:      O(1) amortised, with an occasional allocation, plus one for options. O(delegates) if
-///            some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
+/// Cost:      O(1) amortised, with an occasional allocation, plus another for options. O(delegates)
+///            if some delegates have a lower priority, or if MULTICAST_UNIQUE searches them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegate delegate,
                                              const multicast_add_options *options,
@@ -306,15 +306,15 @@ MULTICAST_API multicast_status multicast_add(multicast target, multicast_delegat
 /// removed before their turn. Paused delegates, and delegates that do not want `event`, are
 /// skipped. If a delegate has a queue, its call is queued; see section 8.
 ///
-/// @param event    Passed on unchanged; selects the method of the protocol.
-/// @param payload  Passed on unchanged; may be NULL if `size` is 0.
+/// @param event    Passed to every delegate unchanged; selects the method of a protocol.
+/// @param payload  Passed to every delegate unchanged; may be NULL if `size` is 0.
 /// @param size     Bytes at `payload`. Queued calls receive a copy, or the pointer if `size` is 0.
 /// @return The number of delegates that were called or whose call was queued (>= 0), even if the
 ///         multicast has been destroyed during the invocation. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT: 256
 ///         invocations are nested on this thread; MULTICAST_ERROR_OUT_OF_MEMORY: only at a thread's
-///         first invocation. With policies also MULTICAST_ERROR_STATE: see multicast_reentry and
-///         MULTICAST_VISIT_ONLY.
+///         first invocation. If the multicast has policies, also MULTICAST_ERROR_STATE: see
+///         multicast_reentry and MULTICAST_VISIT_ONLY.
 /// Threads:   threads that invoke the same multicast do not slow each other down. The invocation
 ///            may wait for room in a queue with MULTICAST_OVERFLOW_BLOCK.
 /// Cost:      O(delegates); no allocation, no lock, no atomic read-modify-write. A thread's first
@@ -329,10 +329,10 @@ MULTICAST_API int64_t multicast_invoke(multicast target, uint32_t event, const v
 ///
 /// There is no variant with a time limit. Use multicast_token_remove_within() instead.
 ///
-/// @return MULTICAST_OK: this registration has ended; equal ones may remain and run.
+/// @return MULTICAST_OK: this registration has ended; equal registrations may remain and run.
 ///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM;
-///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal one has been
-///         removed earlier and is still being called, the function waits for that call first.
+///         MULTICAST_ERROR_NOT_FOUND: there is no such registration. If an equal registration has
+///         been removed earlier and a call to it is still running, the function waits for it.
 /// Cost:      O(delegates) to find it. If 1,000 delegates or more are searched often, the multicast
 ///            builds an index of up to 48 bytes per delegate, with which a search takes O(1). The
 ///            removal itself takes O(1). Removals in quick succession issue no memory barriers, but
@@ -343,8 +343,8 @@ MULTICAST_API multicast_status multicast_remove(multicast target, multicast_dele
 /// Destroys a multicast and removes all its delegates. The handle becomes stale immediately.
 ///
 /// @return MULTICAST_OK: none of its delegates is running on another thread; MULTICAST_PENDING;
-///         MULTICAST_ERROR_INVALID_HANDLE, after waiting if another thread is destroying it;
-///         MULTICAST_ERROR_SYSTEM.
+///         MULTICAST_ERROR_INVALID_HANDLE: it does not exist. If another thread is destroying it,
+///         waits as that thread does before returning this status. MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_destroy(multicast target);
@@ -352,14 +352,14 @@ MULTICAST_API multicast_status multicast_destroy(multicast target);
 /// Removes every registration of this delegate.
 ///
 /// @return MULTICAST_OK: no equal delegate is registered or running; the context is yours.
-///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after
-///         waiting like multicast_remove(); MULTICAST_ERROR_SYSTEM.
+///         MULTICAST_PENDING; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_NOT_FOUND, after the
+///         same wait as in multicast_remove(); MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(delegates).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every(multicast target,
                                                       multicast_delegate delegate);
 
-/// Initializes a handle as none: `multicast_token token = MULTICAST_NONE;`
+/// Initializes a handle to zero, which means none: `multicast_token token = MULTICAST_NONE;`
 /// @since 1.0
 #define MULTICAST_NONE {0}
 
@@ -373,8 +373,8 @@ MULTICAST_API multicast_status multicast_remove_every(multicast target,
 /// @param count      The number of delegates; at most 2^26.
 /// @param options    As in multicast_add().
 /// @param out        Receives `count` tokens, all zero if the add fails. May be NULL. With
-///                   MULTICAST_UNIQUE, only the last of several equal delegates stays, and the
-///                   tokens of the others are stale. Not written if `count` is above 2^26.
+///                   MULTICAST_UNIQUE, only the last of several equal delegates stays registered,
+///                   and the tokens of the others are stale. Not written if `count` is above 2^26.
 /// @return Same as multicast_add(). MULTICAST_ERROR_LIMIT if `count` is above 2^26, in which case
 ///         the function uses none of its arguments.
 /// Ownership: like multicast_add(). A failed call releases each context once, or none if `count` is
@@ -387,7 +387,7 @@ MULTICAST_API multicast_status multicast_add_many(multicast target,
                                                   const multicast_add_options *options,
                                                   multicast_token *out);
 
-/// Removes, for each given delegate in turn, the first live registration of an equal delegate.
+/// For each given delegate in turn, removes the first live registration of an equal delegate.
 ///
 /// @param delegates  `count` delegates; may be NULL if `count` is 0.
 /// @param count      The number of delegates.
@@ -432,8 +432,8 @@ MULTICAST_API int64_t multicast_remove_all(multicast target);
 
 /// Like multicast_remove_every(), but waits at most for a given time.
 ///
-/// @return Same as multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all have been removed, but
-///         another thread is still calling one of them.
+/// @return Same as multicast_remove_every(). MULTICAST_ERROR_TIMEOUT: all registrations have been
+///         removed, but another thread is still calling one of them.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_remove_every_within(multicast target,
                                                        multicast_delegate delegate,
@@ -491,7 +491,7 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_count(multicast target);
 /// Returns whether an equal delegate is registered, even if it is paused or its context is dead.
 ///
 /// @param delegate  The function and context to search for.
-/// @return true if there is one; false if there is none or the handle is not valid.
+/// @return true if one is registered; false if none is, or if the handle is not valid.
 /// Cost:      like the search in multicast_remove().
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
@@ -507,7 +507,7 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_contains(multicast target,
 ///
 /// The flag is not 0 while the multicast has delegates, as counted by multicast_count(), or keeps
 /// invocations for later delegates (`replay`, MULTICAST_REENTRY_DEFER, MULTICAST_REENTRY_LATEST).
-/// Otherwise it is 0. Its memory stays mapped; its value is meaningless after multicast_destroy().
+/// Otherwise it is 0. The flag stays mapped after multicast_destroy(), but is then meaningless.
 ///
 /// @return The address of the flag, which is always the same for a multicast. Never NULL: for an
 ///         invalid handle, it is the address of a flag that is always 0.
@@ -519,7 +519,7 @@ MULTICAST_API MULTICAST_NODISCARD const uint32_t *multicast_listener_flag(multic
 /// Returns whether a multicast has listeners, by reading the flag without calling the library.
 ///
 /// @param flag  From multicast_listener_flag(); not NULL.
-/// @return false if an invocation would call no delegate and would not be kept for later delegates.
+/// @return false: an invocation would call no delegate and would not be kept for later delegates.
 /// @since 1.1
 static inline bool multicast_has_listeners(const uint32_t *flag) {
 #if defined(__GNUC__) || defined(__clang__)
@@ -540,8 +540,8 @@ static inline bool multicast_has_listeners(const uint32_t *flag) {
 /// @since 1.0
 MULTICAST_API int64_t multicast_list(multicast target, multicast_delegate *out, size_t capacity);
 
-/// Removes the delegates whose context is dead. Calls each delegate's `lock`, even if the delegate
-/// is paused or has a queue, and then `unlock`, unless `lock` has returned NULL.
+/// Removes the delegates whose contexts are dead. Calls each delegate's `lock`, even if the
+/// delegate is paused or has a queue. If the result is not NULL, calls `unlock`, too.
 ///
 /// `lock`, `unlock` and `release` run on the calling thread.
 ///
@@ -553,8 +553,8 @@ MULTICAST_API int64_t multicast_prune(multicast target);
 
 /// Returns the reason why the last creation on this thread returned zero.
 ///
-/// @return MULTICAST_OK if the last creation succeeded or there was none; otherwise the reason:
-///         MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
+/// @return MULTICAST_OK if the last creation succeeded or nothing has been created; otherwise the
+///         reason: MULTICAST_ERROR_INVALID_ARGUMENT, MULTICAST_ERROR_INVALID_HANDLE,
 ///         MULTICAST_ERROR_OUT_OF_MEMORY (also if the system had no thread key left), or
 ///         MULTICAST_ERROR_LIMIT.
 /// Real time: yes.
@@ -594,7 +594,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 
 /// Visits all delegates or none: if the visitor refuses one, the earlier visits are undone.
 ///
-/// This is for operations in two phases, such as prepare and roll back. When `visitor` returns
+/// This is for operations that are prepared first and may be rolled back. When `visitor` returns
 /// false for a delegate, `undo` is called for the delegates visited before it, in reverse order.
 /// Delegates that have since been removed are skipped, so a delegate with MULTICAST_ONCE, which is
 /// removed when it is passed, is never undone. `undo` is also called for delegates that have since
@@ -605,7 +605,7 @@ MULTICAST_API int64_t multicast_visit(multicast target, multicast_visitor visito
 /// @param context  Passed to `visitor` and to `undo`; may be NULL.
 /// @return The number of delegates (>= 0) if all were visited, or 0 if one was refused.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
-///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: none was visited.
+///         as in multicast_invoke(); MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was visited.
 /// Cost:      like multicast_visit(), plus one allocation.
 /// @since 1.1
 MULTICAST_API int64_t multicast_visit_undo(multicast target, multicast_visitor visitor,
@@ -624,9 +624,9 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_token_is_valid(multicast_token 
 /// Removes a registration.
 ///
 /// @return MULTICAST_OK: this registration has ended; equal ones may remain. MULTICAST_PENDING:
-///         removed, now or earlier, but a call to it is still running and waiting is not possible.
-///         MULTICAST_ERROR_INVALID_HANDLE: it had already been removed; the function has waited for
-///         calls to it on other threads. MULTICAST_ERROR_SYSTEM.
+///         removed, by this call or earlier, but a call to it is still running and waiting is not
+///         possible. MULTICAST_ERROR_INVALID_HANDLE: it had already been removed; the function has
+///         waited for calls to it on other threads. MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
@@ -636,17 +636,17 @@ MULTICAST_API multicast_status multicast_token_remove(multicast_token token);
 /// If the registration has already been removed, the function only reports whether a call to it is
 /// still running. For multicasts, queues and lifetimes, use multicast_ended_within().
 ///
-/// @return MULTICAST_OK: no call to it is running; MULTICAST_PENDING: removed, now or earlier, but
-///         a call to it is still running on this or another thread; MULTICAST_ERROR_INVALID_HANDLE;
-///         MULTICAST_ERROR_SYSTEM.
+/// @return MULTICAST_OK: no call to it is running; MULTICAST_PENDING: removed, by this call or
+///         earlier, but a call to it is still running on this or another thread;
+///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(1) amortised.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_nowait(multicast_token token);
 
 /// Like multicast_token_remove(), but waits at most for a given time.
 ///
-/// @return Same as multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, now or earlier, but
-///         a call to it is still running on another thread.
+/// @return Same as multicast_token_remove(). MULTICAST_ERROR_TIMEOUT: removed, by this call or
+///         earlier, but a call to it is still running on another thread.
 /// @since 1.0
 MULTICAST_API multicast_status multicast_token_remove_within(multicast_token token,
                                                              uint64_t timeout_ns);
@@ -674,10 +674,10 @@ MULTICAST_API multicast_status multicast_token_resume(multicast_token token);
 ///
 /// A delegate can use this function to remove or pause itself without knowing its token.
 ///
-/// @return Its token, which may already have been removed; zero outside all delegates and visitors.
+/// @return The token, which may already have been removed; zero outside all delegates and visitors.
 /// Reentry:   if a `release` runs inside a call to a delegate, the result is that delegate's
-///            registration. If it runs at the end of its own delegate's last call, that call has
-///            ended, so the result is the registration of the enclosing call, or zero.
+///            registration. If it runs because the last call to its own delegate has ended, the
+///            result is the registration of the enclosing call, or zero.
 /// Real time: yes.
 /// @since 1.0
 MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
@@ -686,11 +686,11 @@ MULTICAST_API MULTICAST_NODISCARD multicast_token multicast_token_current(void);
 ///
 /// A removal waits for this call as usual. If the delegate has a queue, the call is queued.
 ///
-/// @param event    Passed on unchanged. If the delegate does not want this event, it is not called.
-/// @param payload  Passed on unchanged; may be NULL if `size` is 0.
+/// @param event    Passed to the delegate, which is not called if it does not want this event.
+/// @param payload  Passed to the delegate unchanged; may be NULL if `size` is 0.
 /// @param size     Bytes at `payload`. Queued calls receive a copy, or the pointer if `size` is 0.
-/// @return 1: it was called or its call was queued. 0: it is being removed, is paused, does
-///         not want the event, or has a dead context; or its queue refused the call, or there was
+/// @return 1: the delegate was called or its call was queued. 0: it is being removed, is paused,
+///         does not want the event, or has a dead context; its queue refused the call; or there was
 ///         no memory to queue the payload. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: `size` without `payload`; MULTICAST_ERROR_LIMIT and
 ///         MULTICAST_ERROR_OUT_OF_MEMORY as in multicast_invoke(); MULTICAST_ERROR_STATE: see
@@ -705,7 +705,7 @@ MULTICAST_API int64_t multicast_token_invoke(multicast_token token, uint32_t eve
 ///
 /// @param visitor  Called for the delegate; not NULL. Its result is ignored.
 /// @param context  Passed to `visitor`; may be NULL.
-/// @return 1: it was passed. 0: it is being removed, is paused, or has a dead context.
+/// @return 1: the delegate was passed. 0: it is being removed, is paused, or has a dead context.
 ///         MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT; MULTICAST_ERROR_LIMIT
 ///         and MULTICAST_ERROR_OUT_OF_MEMORY as in multicast_invoke().
 /// @since 1.1
@@ -719,8 +719,8 @@ MULTICAST_API int64_t multicast_token_visit(multicast_token token, multicast_vis
 /// @param out       Receives up to `capacity` tokens, which may already have been removed; may be
 ///                  NULL if `capacity` is 0.
 /// @param capacity  The number of tokens that fit at `out`. 256 are always enough.
-/// @return The number of registrations (>= 0), even if it is more than `capacity`. The last one is
-///         multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
+/// @return The number of registrations (>= 0), even if it is more than `capacity`. The last token
+///         is multicast_token_current(). MULTICAST_ERROR_INVALID_ARGUMENT.
 /// Cost:      O(calls).
 /// Real time: yes.
 /// @since 1.1
@@ -734,24 +734,24 @@ typedef struct multicast_lifetime {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_lifetime;
 
-/// A queue. Calls wait in it until the program's loop or the queue's thread makes them: section 8.
+/// A queue. Calls wait in it until the program's loop or its own thread makes them. See section 8.
 /// @since 1.0
 typedef struct multicast_queue {
   uint64_t id;  ///< Opaque; 0 is none.
 } multicast_queue;
 
-/// `flags`: the delegate is called at most once, and is removed when this call begins. If it has a
-/// queue, no further call to it is queued while one is waiting.
+/// `flags`: the delegate is called at most once, and is removed when this call begins. While a call
+/// to it is waiting in a queue, no further call to it is queued.
 /// @since 1.0
 #define MULTICAST_ONCE 0x1u
 
-/// `flags`: equal delegates are removed first, without waiting for their running calls. The new
-/// delegate is added after all others with its priority.
+/// `flags`: equal delegates are removed first, without waiting for running calls to them. The new
+/// delegate is added after all others of the same priority.
 /// @since 1.0
 #define MULTICAST_UNIQUE 0x2u
 
 /// `flags`: at most one call to this delegate is queued. A newer call replaces the event and
-/// payload of the queued call, which keeps its place. No effect without a queue. With
+/// payload of the queued call, which keeps its place. The flag has no effect without a queue. With
 /// MULTICAST_ONCE, the single call receives the event that is newest when the call is made.
 /// @since 1.0
 #define MULTICAST_LATEST 0x4u
@@ -769,38 +769,38 @@ struct multicast_add_options {
   /// Delegates are called by descending priority, and with equal priorities in order of addition.
   int32_t priority;
   uint32_t reserved;  ///< Must be 0.
-  /// If bit i is set, the delegate wants event i. This is for protocols with optional methods.
-  /// Events 64 and above are always delivered. To receive no events, set only the bit of an unused
-  /// event. (default: 0, all events)
+  /// If bit i is set, the delegate wants event i (default: 0, all events). This is for protocols
+  /// with optional methods. Events 64 and above are always delivered. To receive no events, set
+  /// only the bit of an unused event.
   uint64_t events;
-  /// When this lifetime ends, the registration is removed (default: none, it stays until removed).
+  /// When this lifetime ends, the registration is removed (default: none, no lifetime removes it).
   multicast_lifetime lifetime;
-  /// The queue in which calls wait. Destroying this queue removes the registration (default: none,
-  /// the delegate is called on the invoking thread). Only multicast_broadcaster_register() uses the
+  /// The queue for calls to the delegate (default: none, they run on the invoking thread).
+  /// Destroying this queue removes the registration. Only multicast_broadcaster_register() uses the
   /// queue of a broadcaster; an add to one of the broadcaster's multicasts does not.
   multicast_queue queue;
-  /// Called exactly once for each registration, when that registration no longer uses the context:
-  /// after the last call to it has returned, or after a failed add (see multicast_add()). Calls to
-  /// other registrations with the same context may still be running. If several registrations share
-  /// an object, this function must drop a reference to the object instead of freeing it. It runs on
-  /// the removing thread, or on the thread whose call was the last to return (default: NULL).
+  /// Releases the context (default NULL). Runs exactly once for each registration, when the
+  /// registration no longer uses the context: after its last call has returned, or after a failed
+  /// add (see multicast_add()). Other registrations may still be using the same context. If several
+  /// registrations share an object, this function must drop a reference instead of freeing the
+  /// object. Runs on the removing thread, or on the thread whose call was the last to return.
   void (*release)(void *context);
-  /// For a weak reference to a reference-counted object, such as a weak_ptr, a GWeakRef, or a Swift
-  /// or Python object. Called before each call, on the same thread. Returns the strong pointer that
-  /// the delegate receives as its context. NULL means that the context is dead: the registration is
-  /// removed immediately, and `release` runs. Set both `lock` and `unlock`, or neither. (default:
-  /// NULL, the delegate receives `context`)
+  /// Locks a context that is a weak reference to a reference-counted object: a weak_ptr, a
+  /// GWeakRef, or a weak reference in Swift or Python (default NULL: the delegate receives
+  /// `context`). Called before each call, on the same thread. Returns the strong pointer that the
+  /// delegate receives as its context. NULL means that the context is dead: the registration is
+  /// removed immediately, and `release` runs. Set both `lock` and `unlock`, or neither.
   void *(*lock)(void *context);
-  /// Called after each call with the result of `lock`, even if the delegate removed itself or
-  /// destroyed the multicast, but not if the thread ended inside the call.
+  /// Called with the result of `lock` after each call to the delegate, even if the delegate has
+  /// removed itself or destroyed the multicast. Not called if the thread ends inside the call.
   void (*unlock)(void *strong);
-  /// A name that tells people which code registered the delegate. multicast_dump() and
-  /// multicast_describe() show it. MULTICAST_HERE is such a name. Up to 63 bytes.
+  /// A name of up to 63 bytes, such as MULTICAST_HERE, that tells people which code registered the
+  /// delegate. multicast_dump() and multicast_describe() show it.
   const char *label;
 };
 
 /// The current source location, as a label: `options.label = MULTICAST_HERE;` gives "file.c:41".
-/// Compilers without __FILE_NAME__ use the path of the file as it was passed to them.
+/// If the compiler lacks __FILE_NAME__, the label contains the path that the compiler was given.
 /// @since 1.1
 #ifdef __FILE_NAME__
 #define MULTICAST_HERE __FILE_NAME__ ":" MULTICAST_TEXT_OF(__LINE__)
@@ -870,7 +870,7 @@ static inline multicast_registration multicast_registration_default(void) {
 MULTICAST_API multicast_status multicast_token_get_registration(multicast_token token,
                                                    multicast_registration *out);
 
-/// The function that multicast_enumerate() calls for each registration, waiting until it returns.
+/// Called by multicast_enumerate() for each registration. The enumeration waits until it returns.
 ///
 /// @param context       The `context` that was passed to multicast_enumerate().
 /// @param registration  The registration, valid until this call returns.
@@ -881,10 +881,10 @@ typedef bool (*multicast_enumerator)(void *context, const multicast_registration
 /// Passes every registration to an enumerator, in the order of invocation. No delegate is called.
 ///
 /// Paused delegates and delegates with a queue are included. A delegate with MULTICAST_ONCE is not
-/// removed. A context with `lock` stays locked while the enumerator runs, and `strong` is the
-/// result of `lock`. If the context is dead, the registration is removed instead of being passed.
-/// Registrations that are added during the enumeration, or removed before their turn, are not
-/// passed. A removal waits until the enumerator has returned. Inside the enumerator,
+/// removed. If a delegate has a `lock`, its context stays locked while the enumerator runs, and
+/// `strong` is the result of `lock`. If the context is dead, the registration is removed instead of
+/// being passed. Registrations that are added during the enumeration, or removed before their turn,
+/// are not passed. A removal waits until the enumerator has returned. Inside the enumerator,
 /// multicast_token_current() returns the registration being passed.
 ///
 /// @param enumerator  Called for each registration; not NULL. Returning false ends the enumeration.
@@ -910,12 +910,12 @@ MULTICAST_API MULTICAST_NODISCARD multicast_lifetime multicast_lifetime_create(v
 
 /// Ends a lifetime: removes every registration under it, from every multicast.
 ///
-/// After MULTICAST_OK, no delegate that was ever added under the lifetime, even if it was removed
-/// earlier, is running on any thread or waiting in any queue, and every `release` of these
-/// delegates has returned. Their code may then be unloaded. The handle becomes stale immediately,
-/// so an add with this lifetime fails with MULTICAST_ERROR_INVALID_HANDLE.
+/// After MULTICAST_OK, no call to a delegate that was ever added under the lifetime is running or
+/// queued, and every `release` of these delegates has returned. This includes delegates that were
+/// removed earlier. The code of all of them may then be unloaded. The handle becomes stale
+/// immediately, so an add with this lifetime fails with MULTICAST_ERROR_INVALID_HANDLE.
 ///
-/// @return MULTICAST_OK; MULTICAST_PENDING: a call or a `release` of such a delegate is running,
+/// @return MULTICAST_OK; MULTICAST_PENDING: a call to such a delegate or its `release` is running,
 ///         and waiting was not possible; nothing is left to wait for once the last `release` has
 ///         returned; MULTICAST_ERROR_INVALID_HANDLE, after the same wait if another thread has just
 ///         ended the lifetime; MULTICAST_ERROR_SYSTEM.
@@ -950,23 +950,23 @@ MULTICAST_API MULTICAST_NODISCARD int64_t multicast_lifetime_count(multicast_lif
 
 /// Waits, up to a time limit, until an object that has been ended is no longer in use:
 ///
-/// - a lifetime is in use while one of its delegates, or a `release` of one, is running;
+/// - a lifetime is in use while one of its delegates or their `release` functions is running;
 /// - a multicast or a token is in use while a delegate that belongs to it is running;
 /// - a queue is in use while a call that was queued in it, or its `wake` function, is running.
 ///
-/// This is for a thread that did not end the object, or that could not wait when it ended it. For
-/// example, a delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls
-/// this function, on another thread or after the call, to find out whether dlclose() is safe. If
-/// the function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
+/// This is for a thread that did not end the object, or could not wait when ending it. For example,
+/// a delegate that ends its own lifetime receives MULTICAST_PENDING. The host then calls this
+/// function, on another thread or after that call, to find out whether dlclose() is safe. If the
+/// function that ended the object returned MULTICAST_OK, there is nothing left to wait for.
 ///
 /// @param handle  The `id` of a multicast_lifetime, multicast, multicast_token or
 ///                multicast_queue. For any other value, the result is an error or MULTICAST_OK.
 /// @return MULTICAST_OK: the object is no longer in use, and never will be. MULTICAST_PENDING: it
-///         is in use on this thread or on a thread that is waiting for this one. If only `release`
-///         functions of a lifetime are running, MULTICAST_PENDING is also the result inside any
-///         other call or `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE:
-///         the object has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a
-///         handle of these kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
+///         is in use on this thread or on a thread that is waiting for this one. If only a
+///         lifetime's `release` functions are running, this is also the result inside any other
+///         call or `release`. MULTICAST_ERROR_TIMEOUT: the time is up. MULTICAST_ERROR_STATE: the
+///         object has not been ended. MULTICAST_ERROR_INVALID_HANDLE: `handle` was never a handle
+///         of these kinds. MULTICAST_ERROR_SYSTEM: as in multicast_remove().
 /// Threads:   waits like a removal, so hold no lock that the calls acquire.
 /// Cost:      O(threads), and for a lifetime the work that multicast_lifetime_end() left undone.
 /// @since 1.1
@@ -990,9 +990,9 @@ enum multicast_overflow_code {
   /// invoking thread. If no thread has run the queue yet, the call is refused if a thread that
   /// might run it is waiting for the invoking thread.
   ///
-  /// While a delegate is waiting for room, a removal of that delegate does not wait if the removing
-  /// thread may be the one that runs the full queue. The removal then returns MULTICAST_PENDING (a
-  /// removal that counts returns its count), and `release` runs when the call has returned.
+  /// While an invocation inside a delegate waits for room, a removal of that delegate does not wait
+  /// if the removing thread may be the one that runs the full queue. The removal then returns
+  /// MULTICAST_PENDING (or its count), and `release` runs when the delegate has returned.
   MULTICAST_OVERFLOW_BLOCK = 2
 };
 
@@ -1001,38 +1001,38 @@ enum multicast_overflow_code {
 typedef struct multicast_queue_options {
   uint32_t struct_size;  ///< sizeof(multicast_queue_options).
   uint32_t flags;        ///< Must be 0.
-  /// The number of calls that fit, 1 to 2^24. Each call uses 64 to 192 bytes, which are allocated
-  /// when the queue is created (default: 0, which means 1024).
+  /// The number of calls that fit, 1 to 2^24 (default: 0, which means 1024). Each call uses 64 to
+  /// 192 bytes, which are allocated when the queue is created.
   size_t capacity;
   /// What to do with a new call when the queue is full (default: MULTICAST_OVERFLOW_REFUSE).
   multicast_overflow overflow;
   uint32_t reserved;  ///< Must be 0.
-  /// The name of the queue's own thread, for debuggers and `top`. The system keeps the first 15
-  /// bytes (default: NULL, the name of the thread that starts it).
+  /// The name of the queue's own thread, for debuggers and `top` (default NULL: the name of the
+  /// thread that starts it). The system keeps the first 15 bytes.
   const char *thread_name;
   /// The stack size of the queue's own thread, in bytes, at least 16384 (default: 0, the system's).
   size_t stack_size;
-  /// For a loop that is woken by a function, such as uv_async_send(), g_main_context_wakeup() or
-  /// call_soon_threadsafe(), rather than by a descriptor. Called on the invoking thread when a call
+  /// Wakes a loop that does not poll a descriptor, for example by calling uv_async_send(),
+  /// g_main_context_wakeup() or call_soon_threadsafe(). Called on the invoking thread when a call
   /// is queued, and on the thread that ran the queue when a run ends while calls are still waiting.
   /// Not called again until the loop's thread calls multicast_queue_run(), so a delegate that runs
-  /// its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a
-  /// `wake` on another thread, and `wake` is never called afterwards.
+  /// its own loop must call multicast_queue_run() first. multicast_queue_destroy() waits for a call
+  /// to `wake` on another thread, and `wake` is never called afterwards.
   /// @since 1.1
   void (*wake)(void *context);
   /// Passed to `wake`.
   /// @since 1.1
   void *wake_context;
   /// For threads with deadlines: the size of the payloads, at most 2^24 bytes, for which the queue
-  /// reserves memory when it is created. It reserves memory for `capacity` payloads, and for 8
-  /// more, for calls that are running or being queued. Each payload needs 64 additional bytes, and
-  /// all pages are written to in advance. Queueing a payload of at most this size and making its
-  /// call then allocates no memory. A larger payload, or one for which no reserved memory is left,
-  /// needs an allocation. All queues into which an invocation puts calls share one copy, in the
-  /// memory of the first. (default: 0, no reserve; payloads of up to 32 bytes need none)
+  /// reserves memory when it is created (default: 0, none; payloads of up to 32 bytes need none).
+  /// The queue reserves memory for `capacity` payloads, and for 8 more that calls use while they
+  /// are running or being queued. Each payload needs 64 additional bytes, and all pages are written
+  /// to in advance. Queueing a payload of at most this size and making its call then allocates no
+  /// memory. A larger payload, or one for which no reserved memory is left, needs an allocation. An
+  /// invocation's calls in several queues share one copy, in the memory of the first queue.
   /// @since 1.1
   size_t payload_size;
-  /// A name that multicast_dump() shows to people. Up to 63 bytes.
+  /// A name of up to 63 bytes that multicast_dump() shows to people.
   /// @since 1.1
   const char *label;
 } multicast_queue_options;
@@ -1053,10 +1053,10 @@ static inline multicast_queue_options multicast_queue_options_default(void) {
 
 /// Creates a queue, for the `queue` of multicast_add_options.
 ///
-/// Instead of calling a delegate with a queue, an invocation puts the call into the queue, with a
-/// copy of the payload. The call waits there until the queue is run, either by the program's own
-/// loop with multicast_queue_run(), or by the queue's own thread (see multicast_queue_start()).
-/// Calls run one at a time, in the order in which they were queued.
+/// An invocation does not call a delegate that has a queue. Instead, it puts the call into the
+/// queue, with a copy of the payload. The call waits there until the queue is run, either by the
+/// program's own loop with multicast_queue_run(), or by the queue's own thread (see
+/// multicast_queue_start()). Calls run one at a time, in the order in which they were queued.
 ///
 /// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// Threads:   an invocation that finds the queue full may wait: see MULTICAST_OVERFLOW_BLOCK.
@@ -1079,7 +1079,7 @@ multicast_queue_create(const multicast_queue_options *options);
 ///         and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE, after the same wait
 ///         if another thread is destroying it; MULTICAST_ERROR_SYSTEM.
 /// Threads:   also waits for a `wake` on another thread.
-/// Reentry:   inside its `wake`, returns MULTICAST_PENDING.
+/// Reentry:   inside the queue's `wake`, returns MULTICAST_PENDING.
 /// Cost:      O(registrations and queued calls).
 /// @since 1.0
 MULTICAST_API multicast_status multicast_queue_destroy(multicast_queue queue);
@@ -1111,8 +1111,8 @@ MULTICAST_API MULTICAST_NODISCARD bool multicast_queue_is_valid(multicast_queue 
 /// A thread that runs the queue counts from then on as the one that ran it last: see
 /// MULTICAST_OVERFLOW_BLOCK and MULTICAST_WAIT. A run that finds the queue empty does not count.
 ///
-/// @param max  The maximum number of calls. 0: the number of calls that are waiting when the
-///             function starts; calls that are queued during the run also count towards it.
+/// @param max  The maximum number of calls. 0 means the number of calls that are waiting when the
+///             function starts. Calls queued during the run also count towards it.
 /// @return The number of calls made (>= 0); MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_STATE:
 ///         another thread is running the queue, or the queue has its own thread, and this is not
 ///         that thread; MULTICAST_ERROR_LIMIT: 256 invocations and runs are nested on this thread;
@@ -1144,7 +1144,7 @@ MULTICAST_API int64_t multicast_queue_wait(multicast_queue queue, uint64_t timeo
 /// Returns a descriptor that is readable while calls are queued, for poll, GLib, libuv or asyncio.
 ///
 /// When it is readable, call multicast_queue_run(). If the loop uses edge-triggered polling, run
-/// the queue until it is empty; other loops need nothing else. The first call to this function
+/// the queue until it is empty; other loops need only one run. The first call to this function
 /// creates the descriptor. From then on, the queue makes a system call whenever it becomes empty or
 /// stops being empty. The child of a fork has its own descriptor with the same number, but the
 /// epoll sets that were created before the fork are still shared with the parent.
@@ -1172,7 +1172,7 @@ MULTICAST_API multicast_status multicast_queue_start(multicast_queue queue);
 
 /// Ends the queue's thread after the call that it is currently making. Queued calls stay queued.
 ///
-/// Another thread that is inside multicast_queue_run() is neither stopped nor waited for.
+/// The function neither stops nor waits for another thread that is inside multicast_queue_run().
 ///
 /// @return MULTICAST_OK: the thread makes no more calls; MULTICAST_PENDING: the thread ends when
 ///         its call has returned, and waiting for that was not possible;
@@ -1185,8 +1185,8 @@ MULTICAST_API multicast_status multicast_queue_stop(multicast_queue queue);
 /// The statistics of a queue since its creation, as numbers of calls.
 ///
 /// `queued` is always the sum of `pending`, `delivered`, `dropped`, `cancelled` and `coalesced`.
-/// Every call that an invocation tries to queue counts as `queued` or as `refused`, except a call
-/// to a delegate with MULTICAST_ONCE that already has one in the queue.
+/// Every call that an invocation tries to queue counts as `queued` or as `refused`, unless the
+/// delegate has MULTICAST_ONCE and already has a call in the queue.
 /// @since 1.0
 typedef struct multicast_queue_stats {
   uint32_t struct_size;  ///< sizeof(multicast_queue_stats).
@@ -1233,9 +1233,9 @@ MULTICAST_API multicast_status multicast_queue_get_stats(multicast_queue queue,
 /// The invocation cannot deadlock with itself. The library assumes that a queue is run by its own
 /// thread or, if it has none, by the thread that ran it last. If that thread is the invoking
 /// thread, or is waiting for the invoking thread, the invocation does not wait for the call, which
-/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the last one has
-/// ended, the invocation waits until another thread runs the queue, unless a thread that might run
-/// it is waiting for the invoking thread.
+/// stays queued and counts as `unfinished`. If no thread has run the queue yet, or the thread that
+/// ran it last has ended, the invocation waits until another thread runs the queue. It does not
+/// wait if a thread that might run the queue is waiting for the invoking thread.
 /// @since 1.1
 #define MULTICAST_WAIT 0x1u
 
@@ -1251,9 +1251,9 @@ typedef struct multicast_invocation {
   uint32_t event;        ///< As in multicast_invoke().
   uint32_t reserved;     ///< Must be 0.
   /// As in multicast_invoke(). With `copy` or `release`, any value is valid, including NULL with
-  /// any `size`. A broadcaster's transport reads `size` bytes from it.
+  /// any `size`. A broadcaster's transport reads `size` bytes from `payload`.
   const void *payload;
-  size_t size;  ///< Bytes at `payload`. With `copy` or `release` it is only passed on.
+  size_t size;  ///< Bytes at `payload`. With `copy` or `release`, it is only passed to delegates.
   /// Creates the payload that queued calls and replays receive, together with the unchanged `size`.
   /// Called at most once, on the invoking thread: before the first call is queued, or immediately
   /// if the multicast replays invocations. A NULL result means that there is no memory. Calls that
@@ -1261,9 +1261,9 @@ typedef struct multicast_invocation {
   const void *(*copy)(const void *payload, size_t size);
   /// With `copy`, called exactly once with the result of `copy`. Without `copy`, called exactly
   /// once with `payload`, which the library owns from this call on. It runs when all calls that
-  /// share the payload have returned or been abandoned and no replay can still need it, on the
-  /// thread on which the last of these uses ends. If no call was queued, it runs before the
-  /// invocation returns. It also runs if the invocation fails.
+  /// share the payload have returned or been abandoned, and no replay can still need the payload.
+  /// It runs on the thread that ends the last of these uses. If no call was queued, it runs before
+  /// the invocation returns. It also runs if the invocation fails.
   void (*release)(const void *payload, size_t size);
   /// With MULTICAST_WAIT: the time limit in nanoseconds on the monotonic clock, from the beginning
   /// of the invocation (default: 0, no limit, unlike the `timeout_ns` of functions). It limits
@@ -1295,7 +1295,7 @@ typedef struct multicast_outcome {
   /// payload. Delegates that were removed before their call was queued do not count, nor do
   /// delegates with MULTICAST_ONCE that already had a call in the queue.
   uint64_t refused;
-  /// With MULTICAST_WAIT: queued calls that were made, even if a thread ended in one; otherwise 0.
+  /// With MULTICAST_WAIT: queued calls that were made, even if their thread ended; otherwise 0.
   uint64_t finished;
   /// With MULTICAST_WAIT: queued calls that are still waiting or running. Otherwise 0. All other
   /// queued calls were dropped, cancelled, or replaced by a newer call.
@@ -1322,9 +1322,9 @@ static inline multicast_outcome multicast_outcome_default(void) {
 ///             after MULTICAST_ERROR_INVALID_ARGUMENT.
 /// @return Same as multicast_invoke(). MULTICAST_ERROR_INVALID_ARGUMENT: `how` or `out` cannot be
 ///         read, or there is a `size` without `payload`, `copy` or `release`.
-///         MULTICAST_ERROR_OUT_OF_MEMORY: no delegate was called; also if there is no memory to
-///         take over the payload. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
-///         passed; all calls were made or queued, and those that are `unfinished` stay queued.
+///         MULTICAST_ERROR_OUT_OF_MEMORY, also if there is no memory to take over the payload: no
+///         delegate was called. MULTICAST_ERROR_TIMEOUT: the time limit of MULTICAST_WAIT has
+///         passed; all calls were made or queued, and `unfinished` calls stay queued.
 /// Ownership: see `release`. If `how` cannot be read (NULL, bad `struct_size`, non-zero additional
 ///            field, unknown flag, `reserved` not 0), `release` does not run and the payload stays
 ///            yours. After every other failure, `release` has run.
@@ -1361,13 +1361,13 @@ enum multicast_reentry_code {
   MULTICAST_REENTRY_REFUSE = 1,
   /// The nested invocation is made when the thread has left the outermost invocation or visit of
   /// the multicast. Several deferred invocations are made in order. They are not made if the thread
-  /// ends inside the outermost one, or if the multicast has been destroyed.
+  /// ends inside the outermost invocation, or if the multicast has been destroyed.
   ///
-  /// A deferred invocation returns 0. multicast_invoke_with() counts it as `queued`, and with
-  /// MULTICAST_WAIT, which does not wait for it, also as `unfinished`. Its payload is copied unless
-  /// it is handed over; if `size` is 0, the pointer itself is passed on. While 65536 invocations
-  /// are deferred, another one fails with MULTICAST_ERROR_LIMIT. If there is no memory to defer an
-  /// invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// A deferred invocation returns 0. multicast_invoke_with() counts it as `queued`. MULTICAST_WAIT
+  /// does not wait for it, so it then also counts as `unfinished`. Its payload is copied unless it
+  /// is handed over; if `size` is 0, delegates receive the pointer itself. While 65536 invocations
+  /// are deferred, another invocation fails with MULTICAST_ERROR_LIMIT. If there is no memory to
+  /// defer an invocation, it fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   MULTICAST_REENTRY_DEFER = 2,
   MULTICAST_REENTRY_LATEST = 3  ///< Like MULTICAST_REENTRY_DEFER, but only the newest is made.
 };
@@ -1386,24 +1386,24 @@ typedef struct multicast_create_options {
   multicast_reentry reentry;
   const char *label;  ///< A name for diagnostics. The first 63 bytes are kept.
   /// The number of past invocations, by multicast_invoke() and multicast_invoke_with(), that are
-  /// replayed to a delegate when it is added. A delegate receives each invocation once, either
-  /// replayed or live, whatever other threads add and invoke at the same time. It receives the
-  /// replays first, in the order in which the invocations began. (default: 0, none)
+  /// replayed to a delegate when it is added (default: 0, none). A delegate receives each
+  /// invocation once, either replayed or live, whatever other threads add and invoke at the same
+  /// time. It receives the replays first, in the order in which the invocations began.
   ///
   /// Replays are ordinary calls. They are made on the adding thread, before the add returns, or are
   /// queued if the delegate has a queue. Removing the delegate stops its replays. Invocations that
-  /// begin during the replays, even inside one, are replayed last, whereas other delegates receive
-  /// them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made after
-  /// the replays, for all delegates. If several delegates are added together, all of them receive a
-  /// replay before the next replay is made.
+  /// begin during the replays, even inside a replay, are replayed last, whereas other delegates
+  /// receive them immediately. With MULTICAST_REENTRY_DEFER, an invocation inside a replay is made
+  /// after the replays, for all delegates. If several delegates are added together, all of them
+  /// receive each replay before the next one is made.
   ///
   /// For each invocation, the multicast keeps `size` bytes, or the payload that `copy` returned or
-  /// that was handed over, until newer invocations replace it or the multicast is destroyed. While
-  /// a delegate is being added, the invocations that it has not yet received are also kept. If
-  /// their number exceeds `replay` by 64, a further invocation waits until the delegate has
-  /// received them or is removed, unless it is made inside a replay or on a thread for which the
-  /// add is waiting. A replay must therefore not wait, for example on a semaphore, for a thread
-  /// that invokes. An invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
+  /// that was handed over, until newer invocations replace it or the multicast is destroyed. During
+  /// an add, invocations that the delegate has not yet received are also kept. If their number
+  /// exceeds `replay` by 64, a further invocation waits until the delegate has received them or is
+  /// removed. Invocations inside a replay, or on a thread for which the add waits, do not wait.
+  /// Therefore, a replay must not wait, for example on a semaphore, for a thread that invokes. An
+  /// invocation that cannot be kept fails with MULTICAST_ERROR_OUT_OF_MEMORY.
   uint32_t replay;
   uint32_t flags;  ///< MULTICAST_VISIT_ONLY, or 0.
   void *context;   ///< Passed to `listeners_changed` and `release`.
@@ -1424,7 +1424,7 @@ typedef struct multicast_create_options {
   void *(*lock_context)(void *context);
   void (*unlock_context)(void *strong);  ///< See `lock_context`.
   /// The default `release` for delegates whose options set none. Unlike a `release` in the options,
-  /// it does not run after a failed add: the context still belongs to the caller.
+  /// it does not run after a failed add, because the context then still belongs to the caller.
   void (*release_context)(void *context);
 } multicast_create_options;
 
@@ -1447,8 +1447,8 @@ static inline multicast_create_options multicast_create_options_default(void) {
 /// @return Its handle, or zero for invalid options or for the same reasons as multicast_create().
 /// Cost:      O(1); memory is allocated for many objects at a time. An invocation takes a few
 ///            nanoseconds longer than without policies. With `replay`, it also needs a lock and one
-///            or two allocations, and an add needs one allocation and O(replay). Multicasts without
-///            policies do not become slower.
+///            or two allocations, and an add needs one allocation and takes O(replay). Multicasts
+///            without policies do not become slower.
 /// @since 1.1
 MULTICAST_API MULTICAST_NODISCARD multicast
 multicast_create_with(const multicast_create_options *options);
@@ -1466,9 +1466,9 @@ typedef struct multicast_broadcaster {
 typedef struct multicast_broadcaster_options {
   uint32_t struct_size;  ///< sizeof(multicast_broadcaster_options).
   uint32_t flags;        ///< Must be 0.
-  /// The queue for observers whose options set none, usually the queue of the program's main loop.
-  /// The caller still owns it. When it has been destroyed, such observers can no longer register.
-  /// (default: none, they are called on the notifying thread)
+  /// The queue for observers whose options set none, usually the queue of the program's main loop
+  /// (default: none, these observers are called on the notifying thread). The caller still owns the
+  /// queue. Once it has been destroyed, such observers can no longer register.
   multicast_queue queue;
 } multicast_broadcaster_options;
 
@@ -1488,8 +1488,8 @@ static inline multicast_broadcaster_options multicast_broadcaster_options_defaul
 /// Creates a broadcaster, which creates a multicast for each name when the name is first used.
 ///
 /// Observers register under a name, from any thread, and are notified by that name. Observers of
-/// different names are independent. Names are compared byte by byte. A name stays until
-/// the broadcaster is destroyed.
+/// different names are independent. Names are compared byte by byte. A name exists until the
+/// broadcaster is destroyed.
 ///
 /// @return Its handle, or zero if the call failed, for example because it ran out of memory.
 /// @since 1.0
@@ -1499,7 +1499,7 @@ multicast_broadcaster_create(const multicast_broadcaster_options *options);
 /// Destroys a broadcaster and all its multicasts, each as multicast_destroy() does.
 ///
 /// @return MULTICAST_OK: none of its observers is running on another thread; MULTICAST_PENDING;
-///         MULTICAST_ERROR_INVALID_HANDLE, after waiting if another thread is destroying it;
+///         MULTICAST_ERROR_INVALID_HANDLE, after the same wait if another thread is destroying it;
 ///         MULTICAST_ERROR_STATE: it is multicast_broadcaster_default(), which cannot be destroyed;
 ///         MULTICAST_ERROR_SYSTEM.
 /// Cost:      O(names and observers).
@@ -1635,9 +1635,9 @@ MULTICAST_API int64_t multicast_broadcaster_unregister_context(multicast_broadca
 /// @param payload  As in multicast_invoke().
 /// @param size     As in multicast_invoke().
 /// @return Same as multicast_invoke(); 0 if the name has never been registered.
-///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name. If `publish` fails, its
-///         negative status, after the observers of this process have been notified. After any other
-///         error, nothing is published.
+///         MULTICAST_ERROR_INVALID_ARGUMENT also if `name` is not a name. If `publish` fails, the
+///         result is its negative status, but the observers of this process have been notified.
+///         After any other error, nothing is published.
 /// Threads:   like multicast_invoke().
 /// Cost:      like multicast_invoke(), plus a look-up of the name, which acquires no lock. A
 ///            transport adds one call to `publish`, which is the only cost without observers.
@@ -1653,10 +1653,10 @@ MULTICAST_API int64_t multicast_broadcaster_notify(multicast_broadcaster broadca
 /// @param how  The options; not NULL.
 /// @param out  As in multicast_invoke_with().
 /// @return Same as multicast_broadcaster_notify() and multicast_invoke_with(). After
-///         MULTICAST_ERROR_TIMEOUT the notification has been published. A failure of `publish` does
-///         not change the outcome.
-/// Ownership: like multicast_invoke_with(). If the name has no observers, the payload is released,
-///            but only after the transport, if there is one, has published it.
+///         MULTICAST_ERROR_TIMEOUT, the notification has been published. A failure of `publish`
+///         does not change the outcome.
+/// Ownership: like multicast_invoke_with(). If the name has no observers, the payload is released
+///            after the transport, if there is one, has published it.
 /// Threads:   like multicast_invoke_with().
 /// Cost:      like multicast_broadcaster_notify() and multicast_invoke_with().
 /// @since 1.1
@@ -1665,9 +1665,9 @@ MULTICAST_API int64_t multicast_broadcaster_notify_with(multicast_broadcaster br
                                                         const multicast_invocation *how,
                                                         multicast_outcome *out);
 
-/// Returns the multicast of a name, and creates it if necessary. On hot paths, look it up once, and
-/// then invoke it. An add to this multicast does not use the broadcaster's queue. Invoking it calls
-/// only observers of this process, and no transport publishes the invocation.
+/// Returns the multicast of a name, and creates it if necessary. On hot paths, look the multicast
+/// up once, and then invoke it. An add to this multicast does not use the broadcaster's queue.
+/// Invoking it calls only observers of this process, and no transport publishes the invocation.
 ///
 /// @return Its handle, which is always the same. Zero: not a broadcaster, not a name, out of
 ///         memory, or there are already 14,680,064 names in this broadcaster or 2^26 multicasts.
@@ -1691,7 +1691,7 @@ MULTICAST_API MULTICAST_NODISCARD multicast multicast_broadcaster_multicast(
 ///
 /// Each function may be called on any thread, and on several threads at the same time, but
 /// `subscribe` and `unsubscribe` are called one at a time for each name. multicast_token_current()
-/// and multicast_call_stack() ignore these calls: inside one, they return the same as before.
+/// and multicast_call_stack() ignore these calls: inside them, they return the same as outside.
 /// @since 1.1
 typedef struct multicast_transport {
   uint32_t struct_size;  ///< sizeof(multicast_transport).
@@ -1702,23 +1702,23 @@ typedef struct multicast_transport {
   /// multicast_broadcaster_notify() returns the result if it is negative. Not NULL.
   multicast_status (*publish)(void *context, const char *name, uint32_t event,
                               const void *payload, size_t size);
-  /// Called when the first observer of a name is registered, on the thread that registers it and
-  /// before the registration returns, or else on a thread that is already calling `subscribe` or
-  /// `unsubscribe` for the same name. If two changes happen at the same time, one thread may report
-  /// both, or neither if they cancel each other out. The last call reports the current state. After
-  /// a negative status, the name is not subscribed. `subscribe` is then called again, at the latest
-  /// when another observer of the name is registered or unregistered, if the name then has
-  /// observers. The same applies if `subscribe` could not be called, because 256 calls are nested
-  /// or the thread has no memory for its first call.
+  /// Called when the first observer of a name is registered. Called on the registering thread
+  /// before the registration returns or, if another thread is already calling `subscribe` or
+  /// `unsubscribe` for the same name, on that thread. If two changes happen at the same time, one
+  /// thread may report both, or neither if they cancel each other out. The last call reports the
+  /// current state. After a negative status, the name is not subscribed. If the name still has
+  /// observers, `subscribe` is called again, at the latest when another observer of the name is
+  /// registered or unregistered. The same applies if `subscribe` could not be called, because 256
+  /// calls are nested or the thread has no memory for its first call.
   multicast_status (*subscribe)(void *context, const char *name);
   /// Called when the last observer of a subscribed name is gone, for whatever reason: it has been
   /// unregistered, its lifetime or queue has ended, or its context is dead. Called on the same
   /// threads as `subscribe`; a removal calls `unsubscribe` before it waits. Not called when the
-  /// transport is detached: `release` ends all subscriptions.
+  /// transport is detached, because `release` ends all subscriptions.
   void (*unsubscribe)(void *context, const char *name);
   /// Called exactly once, when the transport has been detached and none of its functions is running
-  /// any more, on the thread that detached it or the thread whose call was the last to return. No
-  /// function of the transport is called afterwards.
+  /// any more. Called on the detaching thread, or on the thread whose call was the last to return.
+  /// No function of the transport is called afterwards.
   void (*release)(void *context);
 } multicast_transport;
 
@@ -1745,13 +1745,13 @@ static inline multicast_transport multicast_transport_default(void) {
 
 /// Attaches a transport to a broadcaster, and detaches the previous transport if there is one.
 ///
-/// Before this function returns, it calls `subscribe` for each name that has observers. Later
-/// notifications are published. When it returns MULTICAST_OK, no thread is in a call to the
-/// previous transport, no thread ever will be, and the transport's `release` has returned.
-/// multicast_broadcaster_destroy() detaches the transport and waits for it in the same way. If
+/// Before this function returns, it calls `subscribe` for each name that has observers. The
+/// transport publishes all later notifications. When it returns MULTICAST_OK, the previous
+/// transport's `release` has returned, and no thread is in a call to that transport or ever will
+/// be. multicast_broadcaster_destroy() detaches the transport and waits for it in the same way. If
 /// several threads attach at the same time, one transport stays, and the others are detached.
 ///
-/// @param broadcaster  The broadcaster; also multicast_broadcaster_default().
+/// @param broadcaster  The broadcaster, which may be multicast_broadcaster_default().
 /// @param transport    The transport to attach; NULL only detaches the previous one.
 /// @return MULTICAST_OK; MULTICAST_PENDING: done, but a call to the previous transport is running,
 ///         and waiting for it was not possible; MULTICAST_ERROR_INVALID_HANDLE;
@@ -1773,7 +1773,7 @@ static inline multicast_transport multicast_transport_default(void) {
 MULTICAST_API multicast_status multicast_broadcaster_attach(multicast_broadcaster broadcaster,
                                                             const multicast_transport *transport);
 
-/// Delivers a notification that a transport has received to the observers of this process, as
+/// Calls the observers of this process after a transport has received a notification, as
 /// multicast_broadcaster_notify() does without a transport.
 ///
 /// @param event    As in multicast_invoke().
@@ -1801,8 +1801,8 @@ MULTICAST_API int64_t multicast_broadcaster_deliver(multicast_broadcaster broadc
 /// @since 1.1
 typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 
-/// Writes the state of the library in this process as text, for finding out why a program hangs, or
-/// what is still registered when it ends.
+/// Writes the state of the library in this process as text, to show why a program hangs, or what is
+/// still registered when it ends.
 ///
 /// Each `multicast`, `queue` and `lifetime` has a line, as does each `thread` that is in a call or
 /// waiting. Below a multicast, there is a line for each delegate. Below a thread, there is a line
@@ -1815,16 +1815,16 @@ typedef bool (*multicast_writer)(void *context, const char *text, size_t size);
 /// process, with `call (int)multicast_dump(0, 0)`, and by a watchdog thread.
 ///
 /// A multicast is shown with its label, or with the first 63 bytes of its name in a broadcaster; a
-/// queue with its label; and a thread with the name that the system has for it.
+/// queue with its label; and a thread with the name that the system reports.
 ///
-/// A function is shown as library(symbol+offset), where `program` is the executable. A function
-/// that is not exported, such as a static one, is shown as library(+offset), for which addr2line
-/// finds the name, file and line (see examples-c/DUMP.md). A function that is in no library is
-/// shown as an address. So are all functions in the child of a fork, because a thread of the parent
-/// may have locked the list of libraries. A removed delegate that is still being called is shown
-/// with its label or function.
+/// A function is shown as library(symbol+offset), where the library `program` is the executable. A
+/// function that is not exported, such as a static one, is shown as library(+offset), for which
+/// addr2line finds the name, file and line (see examples-c/DUMP.md). A function that is in no
+/// library is shown as an address. In the child of a fork, all functions are shown as addresses,
+/// because a thread of the parent may have locked the list of libraries. A removed delegate that is
+/// still being called is shown with its label or function.
 ///
-/// @param writer   Receives the text. NULL: the text goes to a descriptor.
+/// @param writer   Receives the text. If NULL, the text is written to a descriptor.
 /// @param context  Passed to `writer`. Without a writer, the address of an int that holds the
 ///                 descriptor, or NULL for standard error.
 /// @return MULTICAST_OK, even if the writer has returned false.
@@ -1851,8 +1851,8 @@ MULTICAST_API multicast_status multicast_describe(multicast target, multicast_wr
 /// calls: see multicast_token_get_stats().
 ///
 /// A watch observes the calls that invocations, visits and queues make to delegates and visitors.
-/// `slow` and `called` run on the calling thread, after the call has returned, and before a removal
-/// that waits for the call can complete. Calls that the watch's functions make, and calls at the
+/// `slow` and `called` run on the same thread as the call, after it has returned and before a
+/// removal that waits for it can complete. Calls that the watch's functions make, and calls at the
 /// 256th level of nesting, are counted but not watched. A thread that could not allocate its record
 /// does not call the functions of watches. A watch of all multicasts also watches calls to
 /// transports. The library owns the tokens of these calls, so do not pause or remove them.
@@ -1869,19 +1869,19 @@ typedef struct multicast_watch {
   void (*slow)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
   /// Called when a removal, or an invocation with MULTICAST_WAIT, has waited for `slow_ns` and is
   /// still waiting. Called once for each wait, on the waiting thread. `token` is the registration
-  /// for whose call the thread is waiting, or none if the call is still in the queue.
+  /// whose call the thread is waiting for, or none if the call is still in the queue.
   void (*stuck)(void *context, multicast_token token, const char *label, uint64_t elapsed_ns);
-  /// Called after a call that took `elapsed_ns`. `event` is the invocation's, or 0 for a visit.
+  /// Called after each call with its duration. `event` is the invocation's event; 0 for a visit.
   void (*called)(void *context, multicast_token token, uint32_t event, uint64_t elapsed_ns);
-  /// The number of delegates of one multicast at which `listener_warning` is called (default: 0,
+  /// The number of delegates at which `listener_warning` is called for a multicast (default: 0,
   /// never; 1 counts as 2).
   uint64_t listener_warning_count;
   /// Called when a multicast has grown to `listener_warning_count` delegates, or to 2, 4, 8, ...
   /// times that number. Called once for each of these numbers until the watch is set again, even if
-  /// delegates are removed and added again, but only once if a single add passes several of them.
-  /// Called on the adding thread, after the add. An add inside a function of a watch, or at the
-  /// 256th level of nesting, does not call it, but the next add does. multicast_describe() writes
-  /// the name of `target` and all its delegates.
+  /// delegates are removed and added again. If a single add passes several of the numbers, called
+  /// only once. Called on the adding thread, after the add. An add inside a function of a watch, or
+  /// at the 256th level of nesting, does not call this function, but the next add does.
+  /// multicast_describe() writes the name of `target` and all its delegates.
   ///
   /// `count` is the number of delegates of `target`. Either `label` is the most frequent label and
   /// `function` is NULL, or `function` is the most frequent function of delegates without a label
@@ -1916,8 +1916,8 @@ static inline multicast_watch multicast_watch_default(void) {
 /// @param target  The multicast, or zero for all multicasts.
 /// @param watch   The watch, or NULL to remove it.
 /// @return MULTICAST_OK: no function of the previous watch is running, and none ever will be.
-///         MULTICAST_PENDING: replaced, but such a function is still running on this thread, or on
-///         a thread that is waiting for this one. MULTICAST_ERROR_INVALID_HANDLE;
+///         MULTICAST_PENDING: replaced, but one of these functions is still running on this thread,
+///         or on a thread that is waiting for this one. MULTICAST_ERROR_INVALID_HANDLE;
 ///         MULTICAST_ERROR_INVALID_ARGUMENT: a wrong `struct_size`, or `reserved` is not 0;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY, for the watch of one multicast only.
 /// Threads:   waits for functions of the previous watch that are running on other threads.
@@ -1954,8 +1954,8 @@ static inline multicast_token_stats multicast_token_stats_default(void) {
   return stats;
 }
 
-/// Reads the statistics of a registration, which are counted while a watch is set; all zero if no
-/// watch has been set. If there is no memory to start counting, the call is not counted.
+/// Reads the statistics of a registration, which are counted while a watch is set. They are all
+/// zero if no watch has been set. If there is no memory to start counting, the call is not counted.
 ///
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE; MULTICAST_ERROR_INVALID_ARGUMENT: `out` is
 ///         NULL or has a wrong `struct_size`.
@@ -2043,7 +2043,7 @@ static inline multicast_allocator multicast_allocator_default(void) {
 
 /// Sets the allocator of the library. Call it before anything is created.
 ///
-/// @param allocator  Both functions must be set.
+/// @param allocator  The allocator, with both functions set; not NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_ARGUMENT: NULL, a function missing, or a wrong
 ///         `struct_size`; MULTICAST_ERROR_STATE: the library has already allocated memory.
 /// Ownership: `context` must stay valid for the rest of the process.

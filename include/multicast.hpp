@@ -65,12 +65,12 @@
  *              With -fno-exceptions, a function that fails returns an empty registration, 0, an
  *              empty optional, or a negative status if its result is a count. last_error() then
  *              returns the status. The headers do not use RTTI.
- * Objects      A delegate may destroy the signal, lifetime or queue that is calling it. As with any
+ * Objects      A delegate may destroy its own signal, lifetime or queue during a call. As with any
  *              object, no other thread may use one of them while it is being destroyed or moved.
  * exit         Destructors remove delegates and wait for their calls. But when exit() runs a
  *              destructor on the main thread, the destructor does not wait for calls on other
  *              threads. Therefore a program with static signals can exit even if one of its threads
- *              never returns from a delegate. See `exit` in multicast.h.
+ *              never returns from a delegate. See "exit" in multicast.h.
  */
 
 #ifndef MULTICAST_HPP

@@ -22,36 +22,37 @@ extern "C" {
  *
  * From then on, multicast_broadcaster_notify() notifies the observers of this process and publishes
  * the notification. Observers in other processes are notified if their broadcasters are attached to
- * the same group. A transport is a peer of the group. A process may have several transports.
+ * the same group. Each transport is a peer of its group. A process may have several transports.
  *
  * The rules of multicast.h apply. In addition:
  *
  * Groups       A group is a folder with a socket for each peer. The first peer creates the folder,
  *              and the last one removes it. Each pair of peers shares one connection.
  * Rings        Each peer has a ring buffer in shared memory, to which it writes its publications.
- *              All other peers only read it. System calls are needed only to wake a sleeping peer.
+ *              The other peers read this buffer, but never write to it. System calls are needed
+ *              only to wake a sleeping peer.
  * Order        All publications of one transport, whatever their names, arrive at every other
  *              transport in the order in which they were published. The publications of different
  *              transports may arrive in any order.
  * Losses       A notification arrives once at each peer that has observers of its name. When
  *              `publish` returns, the notification is in memory that the other peers have mapped,
  *              so it arrives even if the process ends immediately, no matter how. If a ring is
- *              full, `overflow` decides what happens. Publisher and receiver both count losses: see
- *              multicast_local_stats.
+ *              full, `overflow` decides what happens. Both the publisher and the receiver count
+ *              losses: see multicast_local_stats.
  * Unknown peers
  *              A peer whose thread is in an observer, or is stopped, cannot announce its names to a
- *              transport that joins. Until the peer does so, the transport keeps all its
- *              publications in its ring. When the peer has announced its names, it reads their
- *              notifications from that ring. Nothing is lost unless the ring fills up, in which
- *              case `overflow` decides what happens. In the other direction, notifications from the
- *              peer arrive as soon as the peer knows the new transport. multicast_local_flush()
- *              waits for this.
+ *              transport that joins. Until the peer does so, the new transport keeps all its
+ *              publications in its ring. Once the peer has announced its names, it reads the
+ *              notifications for these names from that ring. Nothing is lost unless the ring fills
+ *              up, in which case `overflow` decides what happens. In the other direction,
+ *              notifications from the peer arrive as soon as the peer knows the new transport.
+ *              multicast_local_flush() waits for this.
  * Last values  The publishing transport keeps the publications that `retains` selects, and sends
- *              each of them once to each peer that registers its first observer of the name later.
+ *              each of them once to each peer that later registers its first observer of the name.
  *              In the publishing process, the first observer of the name also receives the kept
  *              publication, before its registration returns. This observer may miss a publication
- *              that another thread makes during the registration, or receive it twice. A kept value
- *              is lost when its publisher ends.
+ *              that another thread makes during the registration, or receive it twice. A kept
+ *              publication is lost when its publisher ends.
  * Questions    A question is sent to all peers that answer questions about its name. For each of
  *              these peers, multicast_local_ask() reports the answer, or that the peer has ended,
  *              or that it has not answered. Questions and answers use the same rings as
@@ -61,31 +62,31 @@ extern "C" {
  *              time limit or, if it has none, when the peer leaves. A transport does not receive
  *              its own questions.
  * Ends         When a process ends, no matter how, the system notifies all other peers, so they
- *              need no timeout to notice. This takes at most 10 ms, unless the machine is busy or
- *              the last publications of the process take longer. The other peers deliver these
- *              publications, and then report MULTICAST_LOCAL_GONE.
+ *              need no timeout to notice. The other peers deliver the last publications of the
+ *              process, and then report MULTICAST_LOCAL_GONE. This takes at most 10 ms, unless the
+ *              machine is busy or delivering these publications takes longer.
  * Security     Only processes of the same user can join. The permissions of the folder ensure this,
  *              as do the credentials that the system reports for each connection. The library
- *              checks the data of a peer before using it, and disconnects a peer that breaks the
- *              rules. Observers must check payloads themselves. Losses that a peer reports are
+ *              checks the data of a peer before using it, and disconnects a peer that violates the
+ *              protocol. Observers must check payloads themselves. Losses that a peer reports are
  *              counted only up to the capacity of its ring.
  * Threads      A transport has one thread, which calls `changed` and, if there is no `queue`, the
- *              observers and the answer functions. While such a call is running, nothing is
- *              received. After a notification, the thread polls for the next one for 50 us,
+ *              observers and the answer functions. While such a call is running, the transport
+ *              receives nothing. After a notification, the thread polls for the next one for 50 us,
  *              yielding to other threads, before it sleeps.
  * fork         A child cannot use the group: `publish` returns MULTICAST_ERROR_STATE, and nothing
  *              arrives. Inside fork(), the child closes the connections of the parent, so other
  *              peers are not affected by the lifetime of the child. A child that was created
- *              without the handlers of pthread_atfork(), as by _Fork(), keeps the connections until
- *              it ends or calls exec. Until then, other peers do not notice if the parent is
+ *              without the handlers of pthread_atfork(), as with _Fork(), keeps the connections
+ *              until it ends or calls exec. Until then, other peers do not notice if the parent is
  *              killed, and peers that join wait for it. If an observer or `changed` calls fork() on
  *              the transport's thread and returns in the child, that thread ends in the child. The
  *              child then exits with status 0, unless it has started other threads.
  *
- * The library needs Linux 5.1, and /proc. A group has at most 129 peers. A transport can observe
- * and answer at most 65,536 names. Beyond that, subscribing and answering fail with
- * MULTICAST_ERROR_LIMIT. Peers disconnect a process that connects to a group and sends nothing for
- * a second.
+ * The library needs Linux 5.1 or newer, and /proc. A group has at most 129 peers. The names that a
+ * transport observes, or about which it answers questions, are limited to 65,536. Beyond that,
+ * subscribing and answering fail with MULTICAST_ERROR_LIMIT. Peers disconnect a process that
+ * connects to a group and sends nothing for a second.
  */
 
 /* ---- 1. Options ------------------------------------------------------------------------------ */
@@ -98,12 +99,12 @@ typedef uint32_t multicast_local_state;
 /// @since 1.1
 enum multicast_local_state_code {
   /// This transport is in the group, and knows the names of the peers that were already there,
-  /// except peers that have not announced them within a second. See "Unknown peers".
+  /// except for peers that have not announced their names within a second. See "Unknown peers".
   MULTICAST_LOCAL_CONNECTED = 1,
   MULTICAST_LOCAL_REFUSED = 2,    ///< This transport could not join. It will retry.
-  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already there.
+  MULTICAST_LOCAL_JOINED = 3,     ///< A peer has joined, or was already in the group.
   MULTICAST_LOCAL_GONE = 4,       ///< A peer has left: it has detached, or its process has ended.
-  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has broken the rules and was disconnected.
+  MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has violated the protocol and was disconnected.
   /// Notifications from a peer were lost because this transport was too slow. `changed` is called
   /// at least once after each loss, as soon as the loss is known. `overwritten` of
   /// multicast_local_stats counts the lost notifications.
@@ -118,57 +119,57 @@ typedef struct multicast_local_options {
   /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
   /// The group: 1 to 100 letters, digits, dots, underscores and hyphens, without a leading dot
-  /// (default: NULL, "default").
+  /// (default NULL: "default").
   const char *group;
   /// The folder that contains the groups' folders, as an absolute path. It is created if it does
   /// not exist, whatever the umask. This folder and the groups' folders must belong to this user,
-  /// be inaccessible to others, and not be symbolic links (default: NULL, `multicast` in
-  /// $XDG_RUNTIME_DIR, if that is a folder of this user, or else in /run/user/UID; if there is
-  /// neither, /tmp/multicast-UID).
+  /// be inaccessible to others, and not be symbolic links. The default, NULL, means `multicast` in
+  /// $XDG_RUNTIME_DIR if that is a folder of this user, otherwise `multicast` in /run/user/UID, or
+  /// /tmp/multicast-UID if neither folder exists.
   const char *directory;
-  /// The name that other peers receive in `changed`, in UTF-8. Only the complete characters within
-  /// the first 63 bytes are used (default: NULL, the name of the program).
+  /// The name that other peers receive in `changed`, in UTF-8 (default NULL: the name of the
+  /// program). Only the complete characters within the first 63 bytes are used.
   const char *name;
-  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two. Unused parts use no
-  /// memory. A notification uses about 40 bytes in addition to its name and its payload (default:
-  /// 0, which means 2^23).
+  /// The size of the ring, 2^16 to 2^30 bytes, rounded up to a power of two (default: 0, which
+  /// means 2^23). Unused parts use no memory. A notification uses about 40 bytes in addition to its
+  /// name and its payload.
   uint64_t ring_bytes;
-  /// The largest payload that this transport publishes, in bytes. Larger ones are refused. The
+  /// The largest payload that this transport publishes, in bytes. Larger payloads are refused. The
   /// maximum is 1024 less than half the size of the ring (default: 0, which means this maximum).
   uint32_t max_payload;
-  /// What happens to a publication if the ring has no room, because a peer with observers of the
-  /// publication's name has not yet read enough of the ring: with MULTICAST_OVERFLOW_REFUSE,
-  /// `publish` returns MULTICAST_ERROR_QUEUE_FULL; with MULTICAST_OVERFLOW_DROP_OLDEST, that peer
-  /// loses the oldest sixteenth of the ring; with MULTICAST_OVERFLOW_BLOCK, `publish` waits for
-  /// room (default: refuse). Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or
-  /// whose observers do not return therefore blocks the other peers. Detaching the transport waits
-  /// for a `publish` that is waiting for room.
+  /// What happens to a publication if the ring has no room because a peer with observers of its
+  /// name has not yet read enough of the ring. With MULTICAST_OVERFLOW_REFUSE, the default,
+  /// `publish` returns MULTICAST_ERROR_QUEUE_FULL. With MULTICAST_OVERFLOW_DROP_OLDEST, the peer
+  /// loses the oldest sixteenth of the ring. With MULTICAST_OVERFLOW_BLOCK, `publish` waits for
+  /// room. Except with MULTICAST_OVERFLOW_DROP_OLDEST, a peer that is stopped or whose observers do
+  /// not return therefore blocks the other peers. Detaching the transport waits for a `publish`
+  /// that is waiting for room.
   multicast_overflow overflow;
   /// The maximum time that `publish` waits for room with MULTICAST_OVERFLOW_BLOCK before it refuses
-  /// the publication. It does not wait for a peer that has ended (default: 0, which means 1 s).
+  /// the publication (default: 0, which means 1 s). It does not wait for a peer that has ended.
   /// MULTICAST_FOREVER means no limit: two peers that publish to each other from observers may then
   /// deadlock, and detaching the transport may wait forever for a stopped peer.
   uint64_t block_ns;
-  /// The time to wait before the second attempt to join. Each further wait is twice as long, but
-  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
-  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
-  /// invalid (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to join (default: 0, which means 100 ms). Each
+  /// further wait is twice as long, but every wait is shortened at random by up to a quarter.
+  /// Values above `reconnect_max_ns` or, if that is not set, above its default are invalid. So is
+  /// MULTICAST_FOREVER.
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
-  /// The queue for arriving notifications. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
-  /// full queue blocks the transport (default: none, observers run on the transport's thread).
+  /// The queue for arriving notifications (default: none, observers run on the transport's thread).
+  /// Observers without their own queue run on the thread that runs this queue. The caller still
+  /// owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a full queue blocks the transport.
   multicast_queue queue;
-  /// Returns whether to keep this publication. The last kept publication of each name and event is
-  /// sent to each peer, including this process, that registers its first observer of the name
-  /// later. All kept publications of a name must fit into half of the ring; otherwise `publish`
-  /// returns MULTICAST_ERROR_LIMIT. Called on the publishing thread. (default: NULL, nothing is
-  /// kept)
+  /// Returns whether to keep this publication (default NULL: nothing is kept). The last kept
+  /// publication of each name and event is sent to each peer, including this process, that later
+  /// registers its first observer of the name. All kept publications of a name must fit into half
+  /// of the ring; otherwise `publish` returns MULTICAST_ERROR_LIMIT. Called on the publishing
+  /// thread.
   bool (*retains)(void *context, const char *name, uint32_t event);
-  /// Called for each change, on the transport's thread. If a peer has changed, `pid` is the peer's
-  /// process ID, and `text` is its name. If this transport has changed, `pid` is an errno or 0, and
-  /// `text` gives the reason in English. `text` is valid until the function returns.
+  /// Called for each change, on the transport's thread. If the change concerns a peer, `pid` is the
+  /// peer's process ID, and `text` is its name. If it concerns this transport, `pid` is an errno or
+  /// 0, and `text` gives the reason in English. `text` is valid until the function returns.
   void (*changed)(void *context, multicast_local_state state, int32_t pid, const char *text);
   /// Passed to the two functions above and to `release`.
   void *context;
@@ -205,7 +206,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 /// if the payload is larger than `max_payload`, or the kept publications of a name are too large;
 /// MULTICAST_ERROR_STATE in the child of a fork, or if the transport is being released;
 /// MULTICAST_ERROR_OUT_OF_MEMORY. If no peer has observers of the name, and there are no unknown
-/// peers, it does nothing and succeeds.
+/// peers, `publish` does nothing and succeeds.
 ///
 /// @param options  The options; not NULL.
 /// @param out      Receives the transport before `changed` can be called; all zero if the call
@@ -221,7 +222,7 @@ static inline multicast_local_options multicast_local_options_default(void) {
 ///            not attach it, call its `release` with its `context` yourself. `release` leaves the
 ///            group.
 /// Threads:   `release` waits for the transport's thread, unless that thread is in `changed` or is
-///            delivering notifications. In that case, the transport leaves the group later, before
+///            delivering notifications. If it is, the transport leaves the group later, but before
 ///            the `release` of the options runs. If the process ends before that, the other peers
 ///            treat it like a process that was killed. If the transport was the last peer, the
 ///            group's folder stays until another peer has joined and left.
@@ -241,13 +242,13 @@ MULTICAST_API multicast_status multicast_local_connect(const multicast_local_opt
 /// yet.
 ///
 /// @param transport   A transport from multicast_local_connect().
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
-///                    limit.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock; 0 means no waiting, and
+///                    MULTICAST_FOREVER means no limit.
 /// @return MULTICAST_OK; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
 ///         of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork.
-/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
-///            the wait.
+/// Threads:   several threads may wait. If the waiting thread is the one that runs `queue`, the
+///            queue is not run during the wait.
 /// Cost:      O(peers) for each millisecond of the wait.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_local_flush(const multicast_transport *transport,
@@ -266,26 +267,27 @@ typedef struct multicast_local_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_local_question;
 
-/// Sets the answer function of a name, which answers peers' questions about the name.
+/// Sets the answer function of a name. It answers the questions that peers ask about the name.
 ///
-/// The transport tells its peers about which names it answers questions, just as it announces the
-/// names that have observers. multicast_local_flush() waits until the peers know this.
+/// The transport announces this name to its peers, just as it announces the names that have
+/// observers. multicast_local_flush() waits until the peers know the name.
 ///
 /// @param transport  A transport from multicast_local_connect().
 /// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_local_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until the function returns. Replaces the
-///                   name's previous function. NULL: stop answering questions.
+///                   name's previous function. If NULL, the transport stops answering questions
+///                   about the name.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
-///                   release. It also runs if this function fails, but not in the child of a fork.
-///                   May be NULL; not used if `function` is NULL.
+///                   release. It also runs if multicast_local_answer() fails, but not in the child
+///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
-///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+///         `function` is NULL, and there is no function to remove; MULTICAST_ERROR_STATE: in the
+///         child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_local_answer() and multicast_local_reply(). It may call
 ///            multicast_local_ask() with this transport only if the transport has a `queue`.
@@ -320,7 +322,7 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///
 /// `visit` is called once for each peer that was asked, as soon as its result is known, with the
 /// peer's process ID and name, and one of these results:
-///   - MULTICAST_OK: it has answered, with the payload;
+///   - MULTICAST_OK: the peer has answered, and `payload` is the answer;
 ///   - MULTICAST_ERROR_NOT_FOUND: it has ended or detached without answering;
 ///   - MULTICAST_ERROR_STATE: it no longer answers questions about the name;
 ///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has no
@@ -338,9 +340,9 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for room.
-///                    MULTICAST_FOREVER: no limit.
-/// @param visit       Not NULL. It must not end the thread.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock, which includes the wait
+///                    for room; MULTICAST_FOREVER means no limit.
+/// @param visit       Called as described above; not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;
 ///         MULTICAST_ERROR_TIMEOUT: like MULTICAST_OK, but some peers have not answered in time;
@@ -353,8 +355,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///         MULTICAST_ERROR_STATE: on the transport's thread, or in the child of a fork;
 ///         MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
-///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
-///            during the call.
+///            time. `visit` runs on the calling thread. If this thread is the one that runs
+///            `queue`, the queue is not run during the call.
 /// Reentry:   observers and answer functions may call this function with any other transport, and
 ///            with this one only if it has a `queue`. `visit` may call every function of the
 ///            library.
@@ -394,19 +396,20 @@ typedef struct multicast_local_stats {
   /// Publications for which no peer was known to have observers.
   uint64_t unwanted;
   uint64_t refused;  ///< Publications that were not accepted.
-  /// Notifications that were read from peers, for observers of this process.
+  /// Notifications that this process has read from peers for its observers.
   uint64_t received;
   /// Notifications that were delivered to the broadcaster; with `queue`, counted when the queue is
   /// run.
   uint64_t delivered;
   /// Notifications that were not delivered, because they were overwritten before this process had
-  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, `queue` refused
-  /// them, or `queue` dropped them later, to make room for newer ones or when it was destroyed.
+  /// read them (`overwritten`), there was no memory, the broadcaster was destroyed, or `queue`
+  /// refused or dropped them. The queue drops notifications to make room for newer ones, or when it
+  /// is destroyed.
   uint64_t lost;
   /// Notifications that peers with MULTICAST_OVERFLOW_DROP_OLDEST have overwritten before this
   /// process had read them.
   uint64_t overwritten;
-  /// Answers that were dropped because nobody was waiting for them any more, or nobody had asked.
+  /// Answers that were dropped because nobody was waiting for them any more or had ever asked.
   uint64_t late;
 } multicast_local_stats;
 

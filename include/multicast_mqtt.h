@@ -25,37 +25,37 @@ extern "C" {
  *
  * The rules of multicast.h apply. In addition:
  *
- * Topics       The event E of the name N is published as PREFIX/N/E, where E is a decimal number.
- *              Bytes of the name outside the range 0x20 to 0x7E, and `+ # / $ %`, are written as
- *              `%XX`. Each name and event therefore corresponds to exactly one topic.
+ * Topics       A notification with name N and event E is published as PREFIX/N/E; E is a decimal
+ *              number. Bytes of the name outside the range 0x20 to 0x7E, and `+ # / $ %`, are
+ *              written as `%XX`. Each name and event therefore corresponds to exactly one topic.
  * Messages     A message consists of 16 bytes and the payload. The 16 bytes are 93 4D 43, the
  *              version 01, four zero bytes, and eight bytes that identify the sender. A message
  *              that does not begin with 93 4D 43 consists of the payload alone, so that other
  *              programs can publish, too. PREFIX/N without an event means event 0. All other
- *              messages are dropped and counted.
+ *              messages are dropped and count as `ignored`.
  * Order        The publications of one process arrive in order at every other process.
- * Losses       With `qos` 0, a notification arrives at most once. With `qos` 1, it arrives at least
- *              once if the broker keeps the messages that it has acknowledged, `session_expiry_s`
- *              is longer than any interruption of the connection, and neither process ends. After
- *              an interruption, the last notifications arrive again, in order. With `qos` 2, a
- *              notification arrives exactly once while the connections last. When a connection
- *              ends, libmosquitto 2.0 may lose, repeat or delay notifications in transit. A
- *              notification counts as arrived when this library has received it. The library limits
- *              the publications and calls that may wait, and counts the notifications that are lost
- *              because of these limits.
+ * Losses       With `qos` 0, a notification arrives at most once. With `qos` 1, a notification
+ *              arrives at least once if the broker keeps the messages that it has acknowledged,
+ *              `session_expiry_s` is longer than any interruption of the connection, and neither
+ *              process ends. After an interruption, the last notifications arrive again, in order.
+ *              With `qos` 2, a notification arrives exactly once while the connections last. When a
+ *              connection ends, libmosquitto 2.0 may lose, repeat or delay notifications in
+ *              transit. A notification counts as arrived when this library has received it. The
+ *              library limits the publications and calls that may wait, and counts the
+ *              notifications that are lost because of these limits.
  * Late observers
  *              The broker keeps the last publication of each name and event that `retains` selects.
  *              The broker sends this publication to each transport that subscribes later, when the
  *              transport's first observer of the name registers. Further observers at the same
- *              broadcaster are not notified of it. Observers of the publishing transport are
- *              notified of it only with MULTICAST_MQTT_PLAIN.
- * Questions    The question E of the name N is published as PREFIX/%?N/E, with QoS 1, so that the
- *              broker can report that nobody receives it. Its response topic is PREFIX/%=ID, and
- *              its correlation data is NUMBER; ID and NUMBER are 16 hexadecimal digits each.
- *              Answers are published to that topic, with the quality of service `qos` and the same
- *              correlation data. Questions and answers are messages as described above, and are
- *              never retained. Other programs can therefore answer questions, and can ask questions
- *              if they use such a response topic. Questions need MQTT 5.
+ *              broadcaster do not receive it. Observers of the publishing transport receive it only
+ *              with MULTICAST_MQTT_PLAIN.
+ * Questions    A question about name N with event E is published with QoS 1 as PREFIX/%?N/E, so
+ *              that the broker can report that nobody receives it. Its response topic is
+ *              PREFIX/%=ID, and its correlation data is NUMBER; ID and NUMBER are 16 hexadecimal
+ *              digits each. Answers are published to that topic, with the quality of service `qos`
+ *              and the same correlation data. Questions and answers are messages as described
+ *              above, and are never retained. Other programs can therefore answer questions, and
+ *              can ask questions if they use such a response topic. Questions need MQTT 5.
  * Security     Any client that the broker allows to publish can notify observers, and any client
  *              that it allows to subscribe can read notifications. Only the broker's access control
  *              and TLS protect the messages. Observers must check payloads. A hostile broker can
@@ -73,7 +73,7 @@ extern "C" {
 /* ---- 1. Options ------------------------------------------------------------------------------ */
 
 /// `flags` of multicast_mqtt_options: use TLS, and trust the certificates that the system trusts.
-/// It is implied by `ca_file` and `ca_path`, which specify other certificates to trust.
+/// The flag is implied by `ca_file` and `ca_path`, which specify other certificates to trust.
 /// @since 1.1
 #define MULTICAST_MQTT_TLS 0x1u
 
@@ -88,8 +88,8 @@ extern "C" {
 #define MULTICAST_MQTT_REFUSE_OFFLINE 0x4u
 
 /// `flags` of multicast_mqtt_options: messages consist only of payloads, for subscribers that do
-/// not use this library. A payload that could be mistaken for a message of this library is
-/// still preceded by the 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
+/// not use this library. A payload that could be mistaken for a message of this library is still
+/// preceded by its 16 bytes. With MQTT 3.1.1, a transport receives its own publications.
 /// @since 1.1
 #define MULTICAST_MQTT_PLAIN 0x8u
 
@@ -107,8 +107,8 @@ enum multicast_mqtt_state_code {
   MULTICAST_MQTT_CONNECTED = 1,             ///< The broker has accepted the connection.
   MULTICAST_MQTT_LOST = 2,                  ///< The connection has ended. The transport reconnects.
   MULTICAST_MQTT_REFUSED = 3,               ///< Connecting has failed. The transport retries.
-  /// The broker refused a subscription, which is retried at the next connection. Reported for each
-  /// refused subscription.
+  /// The broker refused a subscription. The transport retries it at the next connection. Reported
+  /// for each refused subscription.
   MULTICAST_MQTT_SUBSCRIPTION_REFUSED = 4,
   /// The broker refused a publication, which is not sent again. Reported for each publication.
   MULTICAST_MQTT_PUBLICATION_REFUSED = 5
@@ -121,30 +121,30 @@ typedef struct multicast_mqtt_options {
   uint32_t flags;        ///< The flags above, combined.
   /// The broadcaster to which notifications are delivered; must be set.
   multicast_broadcaster broadcaster;
-  /// The broker's name or address (default: NULL, localhost).
+  /// The broker's name or address (default NULL: localhost).
   const char *host;
-  /// The broker's port (default: 0, 1883, or 8883 with TLS).
+  /// The broker's port (default: 0, which means 1883, or 8883 with TLS).
   uint32_t port;
   /// The version of MQTT: 5, or 4 for 3.1.1 (default: 0, which means 5 if the broker supports it,
   /// and otherwise 3.1.1).
   uint32_t protocol;
-  /// The name by which the broker knows this client; no two connections may share it (default:
-  /// NULL, random).
+  /// The name by which the broker knows this client (default NULL: a random name). No two
+  /// connections may share a name.
   const char *client_id;
   /// The beginning of all topics: UTF-8, up to 200 bytes with at most 198 `/`, without `+` or `#`,
-  /// and without a leading `$` (default: NULL, "multicast").
+  /// and without a leading `$` (default NULL: "multicast").
   const char *topic_prefix;
-  /// The user name for the broker (default: NULL, none).
+  /// The user name for the broker (default NULL: none).
   const char *user;
-  /// The password for the broker; needs `user` (default: NULL, none).
+  /// The password for the broker; needs `user` (default NULL: none).
   const char *password;
-  /// The certificates of the authorities to trust, a PEM file.
+  /// A PEM file with the certificates of the authorities to trust.
   const char *ca_file;
   /// A directory with these certificates, prepared by `openssl rehash`.
   const char *ca_path;
-  /// The certificate of this client, a PEM file; needs TLS and `key_file`.
+  /// A PEM file with the certificate of this client; needs TLS and `key_file`.
   const char *cert_file;
-  /// The key of `cert_file`, a PEM file.
+  /// A PEM file with the key of `cert_file`.
   const char *key_file;
   /// The password of an encrypted `key_file`.
   const char *key_password;
@@ -154,37 +154,37 @@ typedef struct multicast_mqtt_options {
   /// 0, which means 60).
   uint32_t keep_alive_s;
   /// The number of seconds for which the broker collects messages for this client while there is no
-  /// connection (default: 0, it collects none). With `client_id`, the broker also collects them for
-  /// the next process with the same identifier. In that process, the collected messages wait for
-  /// observers of their names until a second after the transport is first used, for example by
-  /// attaching it to a broadcaster that has observers. After that, messages without observers are
+  /// connection (default: 0, it collects none). With `client_id`, the broker also collects messages
+  /// for the next process with the same identifier. The transport of that process holds these
+  /// messages for observers that register within a second after its first use, for example after it
+  /// was attached to a broadcaster with observers. After that, messages without observers are
   /// ignored. MQTT 3.1.1 has no such setting, so the broker decides.
   uint32_t session_expiry_s;
   /// The number of publications that may wait to be sent, 1 to 2^24 (default: 0, which means 8192).
   uint32_t capacity;
-  /// What happens to a publication if `capacity` publications are already waiting:
-  /// MULTICAST_OVERFLOW_REFUSE, with MULTICAST_ERROR_QUEUE_FULL, or MULTICAST_OVERFLOW_DROP_OLDEST
-  /// (default: refuse).
+  /// What happens to a publication if `capacity` publications are already waiting. With
+  /// MULTICAST_OVERFLOW_REFUSE, the default, it is refused with MULTICAST_ERROR_QUEUE_FULL. With
+  /// MULTICAST_OVERFLOW_DROP_OLDEST, the oldest waiting publication is dropped.
   multicast_overflow overflow;
-  /// The largest payload, in bytes, up to 2^28 - 1024. Larger payloads are refused when published,
-  /// and dropped when received (default: 0, which means 16 MiB).
+  /// The largest payload, in bytes, up to 2^28 - 1024 (default: 0, which means 16 MiB). Larger
+  /// payloads are refused when published, and dropped when received.
   uint32_t max_payload;
-  /// The time to wait before the second attempt to connect. Each further wait is twice as long, but
-  /// every wait is randomly shortened by up to a quarter. Must not exceed `reconnect_max_ns`,
-  /// whether that is set or left at its default; larger values, including MULTICAST_FOREVER, are
-  /// invalid (default: 0, which means 100 ms).
+  /// The time to wait before the second attempt to connect (default: 0, which means 100 ms). Each
+  /// further wait is twice as long, but every wait is shortened at random by up to a quarter.
+  /// Values above `reconnect_max_ns` or, if that is not set, above its default are invalid. So is
+  /// MULTICAST_FOREVER.
   uint64_t reconnect_min_ns;
   /// The maximum wait between two attempts, up to 2^62 (default: 0, which means 30 s).
   uint64_t reconnect_max_ns;
   /// The maximum time that the broker may take to answer once there is a network connection, up to
   /// 2^62 (default: 0, which means 10 s). Larger times, including MULTICAST_FOREVER, are invalid.
   uint64_t connect_timeout_ns;
-  /// The queue for arriving notifications. Observers without their own queue run on the thread
-  /// that runs this queue. The caller still owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a
-  /// full queue blocks the connection (default: none, observers run on the transport's thread).
+  /// The queue for arriving notifications (default: none, observers run on the transport's thread).
+  /// Observers without their own queue run on the thread that runs this queue. The caller still
+  /// owns the queue. If it has MULTICAST_OVERFLOW_BLOCK, a full queue blocks the connection.
   multicast_queue queue;
-  /// Returns whether the broker should retain this publication. See "Late observers". Called on the
-  /// publishing thread. (default: NULL, nothing is retained)
+  /// Returns whether the broker should retain this publication (default NULL: nothing is retained).
+  /// See "Late observers". Called on the publishing thread.
   bool (*retains)(void *context, const char *name, uint32_t event);
   /// Called for each change, on the transport's thread. `code` is MQTT's reason code, or -1 if the
   /// change does not come from the broker. `reason` is a text in English, which is valid until the
@@ -251,20 +251,20 @@ MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_optio
 /// this call. With `qos` 0, it waits until the publications have been sent, and otherwise until
 /// they have been acknowledged.
 ///
-/// Call it before a process ends. Also call it after registering an observer that must not miss
+/// Call this function before a process ends, and after registering an observer that must not miss
 /// later notifications.
 ///
 /// @param transport   A transport from multicast_mqtt_connect().
-/// @param timeout_ns  Nanoseconds on the monotonic clock; 0: no waiting; MULTICAST_FOREVER: no
-///                    limit.
-/// @return MULTICAST_OK, even if the broker has refused some of them; MULTICAST_ERROR_TIMEOUT;
-///         MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has been
-///         released, perhaps during the call; MULTICAST_ERROR_STATE: some publications were dropped
-///         during the wait, to make room for newer ones or because the connection was lost, and the
-///         others are done; or the function was called on the transport's thread or in the child of
-///         a fork.
-/// Threads:   several threads may wait. A `queue` that the waiting thread runs is not run during
-///            the wait.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock; 0 means no waiting, and
+///                    MULTICAST_FOREVER means no limit.
+/// @return MULTICAST_OK, even if the broker has refused some of these publications or
+///         subscriptions; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
+///         of this library, or it has been released, perhaps during the call;
+///         MULTICAST_ERROR_STATE: some publications were dropped during the wait, to make room for
+///         newer ones or because the connection was lost, and the others are done; or the function
+///         was called on the transport's thread or in the child of a fork.
+/// Threads:   several threads may wait. If the waiting thread is the one that runs `queue`, the
+///            queue is not run during the wait.
 /// Cost:      O(names); no polling.
 /// @since 1.1
 MULTICAST_API multicast_status multicast_mqtt_flush(const multicast_transport *transport,
@@ -283,28 +283,29 @@ typedef struct multicast_mqtt_question {
   uint64_t number;     ///< The number of the question among the peer's questions.
 } multicast_mqtt_question;
 
-/// Sets the answer function of a name, which answers the questions that others ask about the name.
+/// Sets the answer function of a name. It answers the questions that others ask about the name.
 ///
 /// The transport subscribes to the name at the broker. multicast_mqtt_flush() waits until this is
 /// done. If several transports answer questions about a name, each of them receives each question.
 /// A transport does not receive its own questions. A question with an unknown kind of reply address
-/// is dropped and counted (`ignored`).
+/// is dropped and counts as `ignored`.
 ///
 /// @param transport  A transport from multicast_mqtt_connect().
 /// @param name       1 to 255 bytes. Notifications may use the same name.
 /// @param function   Called for each question, on the same thread as observers. It may answer with
 ///                   multicast_mqtt_reply(), or keep a copy of the question and answer later.
 ///                   `question` and `payload` are valid until the function returns. Replaces the
-///                   name's previous function. NULL: stop answering questions.
+///                   name's previous function. If NULL, the transport stops answering questions
+///                   about the name.
 /// @param context    Passed to `function` and `release`.
 /// @param release    Runs once, on any thread, when `context` is no longer used: after the function
 ///                   has been replaced and its calls have returned, or after the transport's
-///                   release. It also runs if this function fails, but not in the child of a fork.
-///                   May be NULL; not used if `function` is NULL.
+///                   release. It also runs if multicast_mqtt_answer() fails, but not in the child
+///                   of a fork. May be NULL; not used if `function` is NULL.
 /// @return MULTICAST_OK; MULTICAST_ERROR_INVALID_HANDLE: not a transport of this library, or it has
 ///         been released; MULTICAST_ERROR_INVALID_ARGUMENT: not a name; MULTICAST_ERROR_NOT_FOUND:
-///         `function` is NULL, and there is none to remove; MULTICAST_ERROR_STATE: in the child of
-///         a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
+///         `function` is NULL, and there is no function to remove; MULTICAST_ERROR_STATE: in the
+///         child of a fork; MULTICAST_ERROR_OUT_OF_MEMORY.
 /// Threads:   does not wait, so a call to the previous function may still be running.
 /// Reentry:   `function` may call multicast_mqtt_answer() and multicast_mqtt_reply(). It may call
 ///            multicast_mqtt_ask() with this transport only if the transport has a `queue`.
@@ -339,13 +340,13 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// Asks all transports and programs that answer questions about a name, and waits for their
 /// answers.
 ///
-/// `visit` is called once for each answer, in the order in which they arrive, with MULTICAST_OK and
-/// the payload, which is valid until `visit` returns and is NULL if it is empty. The broker does
-/// not report who answers, how many programs answer, or that a program has ended without answering,
-/// so `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
+/// `visit` is called once for each answer, in order of arrival, with MULTICAST_OK and the payload.
+/// The payload is valid until `visit` returns, and is NULL if it is empty. The broker does not
+/// report who answers, how many programs answer, or that a program has ended without answering, so
+/// `pid` is 0 and `peer` is empty. `visit` has the same type as in multicast_local_ask(), where
 /// these values are known. If `visit` returns false, it is not called again, and this function
 /// returns. Let `visit` return `status != MULTICAST_OK` to wait only for the first answer, or true
-/// to wait for all answers that arrive in time. Later answers are dropped and counted (`ignored`).
+/// to wait for all answers that arrive in time. Later answers are dropped and count as `ignored`.
 ///
 /// Without a connection, the function waits for one if there is room for the question. Like
 /// notifications, answers may be lost.
@@ -355,10 +356,10 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 /// @param event       Passed to the answer functions, like the payload.
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
-/// @param timeout_ns  Nanoseconds on the monotonic clock, including the wait for a connection.
-///                    After this time, a question that has not been sent yet is discarded.
-///                    MULTICAST_FOREVER: no limit.
-/// @param visit       Not NULL. It must not end the thread.
+/// @param timeout_ns  The time limit in nanoseconds on the monotonic clock, which includes the wait
+///                    for a connection; MULTICAST_FOREVER means no limit. After this time, a
+///                    question that has not been sent yet is discarded.
+/// @param visit       Called as described above; not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` has returned false, or the time is up and at least one answer has
 ///         arrived; MULTICAST_ERROR_TIMEOUT: the time is up, and no answer has arrived;
@@ -376,8 +377,8 @@ MULTICAST_API multicast_status multicast_mqtt_reply(const multicast_mqtt_questio
 ///         released, perhaps during the call; MULTICAST_ERROR_OUT_OF_MEMORY: for the question, or
 ///         for an answer, which is lost.
 /// Threads:   any thread except the transport's may call it, and several may do so at the same
-///            time. `visit` runs on the calling thread. A `queue` that this thread runs is not run
-///            during the call.
+///            time. `visit` runs on the calling thread. If this thread is the one that runs
+///            `queue`, the queue is not run during the call.
 /// Reentry:   observers and answer functions may call this function with any other transport, and
 ///            with this one only if it has a `queue`. `visit` may call every function of the
 ///            library.
@@ -402,7 +403,7 @@ MULTICAST_API multicast_status multicast_mqtt_ask(
 typedef struct multicast_mqtt_stats {
   uint32_t struct_size;  ///< sizeof(multicast_mqtt_stats).
   uint32_t flags;        ///< 0.
-  /// The MQTT version of the connection, 5 or 4; 0: there is no connection.
+  /// The MQTT version of the connection, 5 or 4, or 0 if there is no connection.
   uint32_t protocol;
   uint32_t names;        ///< Names that are subscribed, or will be at the next connection.
   uint64_t connections;  ///< How often the broker has accepted a connection.
@@ -421,12 +422,12 @@ typedef struct multicast_mqtt_stats {
   /// Messages that were delivered to the broadcaster; with `queue`, counted when the queue is run.
   uint64_t delivered;
   uint64_t echoes;  ///< Own messages that came back from the broker; they are not delivered.
-  /// Messages that were not delivered, because the topic or version is not this library's, the name
-  /// has no observers, the message is too large, or nobody is waiting for the answer.
+  /// Messages that were not delivered, because they have a topic or version that this library does
+  /// not use, their name has no observers, they are too large, or nobody is waiting for the answer.
   uint64_t ignored;
   /// Messages that were not delivered, because there was no memory, the broadcaster was destroyed,
-  /// `queue` refused them, or `queue` dropped them later, to make room for newer ones or when it
-  /// was destroyed.
+  /// or `queue` refused or dropped them. The queue drops messages to make room for newer ones, or
+  /// when it is destroyed.
   uint64_t lost;
 } multicast_mqtt_stats;
 
