@@ -1575,8 +1575,8 @@ MULTICAST_API multicast_status multicast_broadcaster_register_prefix(
     multicast_broadcaster broadcaster, const char *prefix, multicast_delegate observer,
     const multicast_add_options *options, multicast_token *out);
 
-/// Inside a call to an observer of a prefix, returns the name that was notified, even if the call
-/// was queued. If calls are nested, the innermost call counts.
+/// Returns the notified name inside a call to an observer of a prefix, even if the call was queued.
+/// If calls are nested, the innermost call counts.
 ///
 /// @return The name, valid until the observer returns; NULL in other calls and outside all calls.
 /// Real time: yes.
@@ -1706,7 +1706,7 @@ typedef struct multicast_transport {
   /// before the registration returns or, if another thread is already calling `subscribe` or
   /// `unsubscribe` for the same name, on that thread. If two changes happen at the same time, one
   /// thread may report both, or neither if they cancel each other out. The last call reports the
-  /// current state. After a negative status, the name is not subscribed. If the name still has
+  /// current state. A negative status means that the subscription failed. If the name still has
   /// observers, `subscribe` is called again, at the latest when another observer of the name is
   /// registered or unregistered. The same applies if `subscribe` could not be called, because 256
   /// calls are nested or the thread has no memory for its first call.

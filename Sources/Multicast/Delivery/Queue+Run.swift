@@ -168,8 +168,8 @@ extension Queue {
     frame.publish(target)
     state.runner = thread.storage
     repeat {
-      // If there is a descriptor, take out the last call under the lock, so that the descriptor
-      // changes at the same time.
+      // A descriptor has to change together with the ring. So if there is a descriptor, take out
+      // the ring's last call under the lock.
       let hasDescriptor = state.descriptor >= 0
       let before = hasDescriptor ? state.ring.count : 0
       // If threads are waiting for room, take out each call under the lock and wake one of these

@@ -169,8 +169,8 @@ TEST(queue_call_that_replaces_itself_by_unique_is_released_after) {
   removes_itself(by_unique, MULTICAST_OK);
 }
 
-/* The context of a delegate whose call removes another delegate. On two threads, two such calls
- * remove each other's delegate. */
+/* The context of a delegate whose call removes another delegate. Two threads make two such calls,
+ * and each call removes the delegate of the other. */
 typedef struct rival {
   multicast target;
   multicast_token token;

@@ -83,10 +83,10 @@ class additions : public insertion<R, Args...> {
   ///                  result, the delegate's result is ignored. The delegate may take fewer
   ///                  arguments than the signal. If it takes `T &&` where the signal takes `T`, it
   ///                  receives a copy. The delegate may also be another signal: `add(other)` or
-  ///                  `add(std::ref(other))`. That signal is invoked until it is destroyed, even if
-  ///                  it is moved, and its last result is used. After the other signal has been
-  ///                  destroyed, the next invocation, size() or registration::is_valid() removes
-  ///                  the delegate.
+  ///                  `add(std::ref(other))`. The result of its last delegate is then used. That
+  ///                  signal is invoked until it is destroyed, even if it is moved. After it has
+  ///                  been destroyed, the next invocation, size() or registration::is_valid()
+  ///                  removes the delegate.
   /// @param how       Options: on(), under(), priority(), once, latest, unique and at_front can be
   ///                  combined with `|`. If the signal cannot be queued, on() does not compile, and
   ///                  a queue in an options struct causes MULTICAST_ERROR_INVALID_ARGUMENT.

@@ -60,8 +60,8 @@ void callee_listeners_changed(void *context, multicast target, bool wanted) {
 }
 
 /* Returns a status for a transport's function: MULTICAST_OK, or sometimes MULTICAST_ERROR_TIMEOUT.
- * `publish` must not return any other error, because the checks of a multicast_outcome would then
- * expect that no observers have been called. */
+ * No other error is returned, because multicast_broadcaster_notify_with() would pass it on, and the
+ * target would then expect that no observer has been called. */
 static multicast_status any_status(void) {
   return is_fuzzing_thread() && any_byte() < 16 ? MULTICAST_ERROR_TIMEOUT : MULTICAST_OK;
 }
