@@ -23,7 +23,7 @@ static struct {
   int is_connected, is_stepping;
   uintptr_t begin, end; /* of the library's instructions */
   bool has_had[INSTRUCTIONS_MAX]; /* whether the process has forked at this instruction */
-  int children, failures;
+  int children, failures, status; /* `status` is the last failed child's wait status */
 } stepping;
 
 static void note_thread(void *context, transport_state state, int32_t code, const char *reason) {
@@ -47,7 +47,9 @@ static void fork_here(void) {
   if (child == 0) be_a_child();
   waitpid(child, &status, 0);
   ++stepping.children;
-  stepping.failures += status != 0;
+  if (status == 0) return;
+  ++stepping.failures;
+  stepping.status = status;
 }
 
 static void on_trap(int signal, siginfo_t *info, void *context) {
@@ -115,6 +117,7 @@ static void expect_children_to_end(multicast_queue queue) {
   CHECK_OK(multicast_broadcaster_attach(stepping.p.broadcaster, NULL));
   CHECK_OK(multicast_broadcaster_destroy(stepping.p.broadcaster));
   CHECK(stepping.children > 100);
+  CHECK_EQ(stepping.status, 0); /* a signal's number, such as SIGALRM, or an exit status * 256 */
   CHECK_EQ(stepping.failures, 0);
   peer_release(&here);
   broker_delete(&b);
