@@ -20,8 +20,9 @@ enum Fence {
     isAsymmetric = shims_membarrier_register()
   }
 
-  /// To the kernel, the child of a fork is a new process, which has to register again. The child
-  /// has only one thread. If the kernel refuses, the next call to `heavy` reports the failure.
+  /// Registers the child of a fork, which to the kernel is a new process. The child has only one
+  /// thread, so no thread can need a heavy fence before that. If the kernel refuses, the next call
+  /// to `heavy` reports the failure.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -32,7 +33,7 @@ enum Fence {
 
   /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
-    /// No fence, because only this thread's own frames matter.
+    /// No fence is needed, because only this thread's own frames matter.
     case none
     case full
     case heavy
@@ -40,7 +41,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Both sides execute a full fence where no heavy fence is used.
+  /// Executes a full fence. Where no heavy fence is used, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -52,8 +53,8 @@ enum Fence {
   /// Executes a heavy fence. If the caller then reads the frames and misses an invocation, that
   /// invocation sees all changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. In
-  ///   that case, the caller must not reclaim anything.
+  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. The
+  ///   caller must then not reclaim anything.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
     // Count the fence before the barrier. Otherwise a thread could make a change and read the stamp

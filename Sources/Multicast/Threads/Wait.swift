@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// The reason why a thread sleeps. Other threads read it to find cycles of waits.
+/// Describes what a sleeping thread is waiting for. Other threads read it to find cycles of waits.
 enum Wait {
   /// A wait for a condition that no call to a delegate can affect.
   case nothing
@@ -75,8 +75,8 @@ enum Wait {
     }
   }
 
-  /// The one thread that is expected to end this wait; nil if it is unknown or if several threads
-  /// can end the wait.
+  /// The only thread that is expected to end this wait; nil if that thread is not known, or if
+  /// several threads can end the wait.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -102,14 +102,14 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed is enough, because another thread may become the consumer at any moment anyway.
+    // Relaxed is enough, because the identity that was read may be outdated at any moment anyway.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether this is a wait for a queue whose consumer is not known. False for a wait for one
-  /// thread. If that thread has no record, it is outside all calls, so no other thread can prevent
-  /// it from starting or ending.
+  /// Whether this is a wait for a queue whose consumer is not known. False for `thread`: if the
+  /// thread has no record, it is outside all calls, so no wait of another thread can keep it from
+  /// finishing its work.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }
@@ -125,8 +125,8 @@ struct Timeout {
 
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
-  /// The timeout of removals. No limit, except that a thread inside exit() does not wait.
-  /// Otherwise, if another thread were in a call that never returns, the destructors of static
+  /// The timeout of removals. There is no limit, except that a thread inside exit() does not wait.
+  /// If it did, and another thread were in a call that never returns, the destructors of static
   /// objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
 
