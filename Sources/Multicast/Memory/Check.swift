@@ -78,10 +78,11 @@ extension Checked {
 
 /// Wraps calls to the caller's functions, and checks that these functions do nothing forbidden.
 ///
-/// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
-/// library while it holds no lock; a longjmp out of a delegate, if the thread uses the library
-/// afterwards only from deeper in its stack or not at all; a cancellation while the library holds
-/// no lock.
+/// The checks cannot detect an action that leaves no trace:
+/// - a signal handler that interrupts the library while it holds no lock,
+/// - a cancellation while the library holds no lock,
+/// - a longjmp out of a delegate, if the thread later uses the library only from deeper in its
+///   stack, or not at all.
 enum CallerCode {
   /// Wraps each call to an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {

@@ -71,15 +71,15 @@ struct Lock {
   func unlockInline() {
     noteUnlocked()
     // Release: pairs with the acquire in `take`. The exchange returns 2 if other threads may be
-    // sleeping. A thread that stored 2 before the exchange is woken now, and a thread that stores 2
-    // after the exchange finds the lock free.
+    // sleeping. A thread that stored 2 before this exchange is woken now. A thread that stores 2
+    // after this exchange finds the lock free, and acquires it.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Whether the lock is free at this moment. Pairs with `take`: a thread may change guarded data
-  /// without the lock, and then check whether the lock is free. Either it finds the lock held, or
+  /// Whether the lock is free at this moment. Pairs with `take`: if a thread changes guarded data
+  /// without the lock and then checks whether the lock is free, either it finds the lock held, or
   /// every thread that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
@@ -145,8 +145,8 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
-  /// holds them.
+  /// Releases all locks after a fork, in the parent and in the child. The only thread in the child
+  /// holds all of them.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
@@ -193,11 +193,11 @@ extension Lock {
   }
 }
 
-/// Checks that threads take locks in the lock order, and that they hold no lock while they call the
-/// caller's functions or execute a heavy fence, which can take arbitrarily long.
+/// Checks that threads take locks in the lock order. Also checks that they hold no lock while they
+/// call the caller's functions or execute a heavy fence, because both can take arbitrarily long.
 ///
 /// These checks also detect some unsupported uses of the library: by a signal handler or an
-/// allocator while the library holds a lock, and by the child of a `vfork`.
+/// allocator that runs while its thread holds a lock, and by the child of a `vfork`.
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -211,8 +211,9 @@ extension Lock {
     #endif
   }
 
-  /// Called after the lock has been released. If this check came first, a signal handler running
-  /// just before the release would not be detected, but would wait for the lock forever.
+  /// Called after the lock has been released. If this check came first, it would not detect a
+  /// signal handler that runs just before the release, and the handler would wait for the lock
+  /// forever.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

@@ -39,11 +39,11 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
-  /// Whether the pool shares its directory with other pools. The pools of the stripes do.
+  /// Whether the pool shares its directory with other pools, as the pools of the stripes do.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
-  /// The slot at the index of a handle. The slot may have been reused since. Nil if the handle is
-  /// of a different kind or the slot does not exist.
+  /// The slot at the index of a handle, or nil if the handle is of a different kind or the slot
+  /// does not exist. The slot may have been reused since.
   @inline(__always)
   func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
     handle.kind == kind ? directory.slot(handle.index) : nil
@@ -91,7 +91,7 @@ struct SlotPool {
     checkInvariants()
   }
 
-  /// Like `putBack`, but for a pool guarded by the slab lock. Takes that lock.
+  /// Like `putBack`, but for a pool guarded by the slab lock, which this function takes.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
     putBack(index, header(index))  //~ slot_put_back_twice
@@ -189,8 +189,10 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: Links to two vacant slots. If `last` is 0, `link` becomes the first slot. If
-  ///   `link` is 0, `last` becomes the last slot.
+  /// Makes one vacant slot the successor of another in the list of vacant slots.
+  ///
+  /// - Parameters: The indices of the two slots plus 1. If `last` is 0, `link` becomes the start of
+  ///   the list. If `link` is 0, `last` becomes the end of the list.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
@@ -242,7 +244,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork, the slot may be in use, as explained above.
+      // In the child of a fork, the slot may be in use (see `VacantSlots`).
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }
