@@ -3,7 +3,7 @@ import Synchronization
 
 /// Returns memory to the system.
 enum Trim {
-  /// - Returns: the number of returned bytes of slots and thread records.
+  /// - Returns: how many bytes of slots and thread records were returned to the system.
   static func run() -> Int {
     ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
     Registration.collect()
@@ -21,7 +21,7 @@ enum Trim {
       bytes &+= Multicast.pool.directory.discardFree()
       bytes &+= Lifetime.pool.directory.discardFree()
       bytes &+= ThreadRegistry.discardIdle()
-      // Do this under the lock. If another library has replaced malloc, the first call to
+      // Call this under the lock. If another library has replaced malloc, the first call to
       // malloc_trim initializes glibc's own heap, and glibc does not expect two threads to do that
       // at the same time.
       shims_trim_malloc()

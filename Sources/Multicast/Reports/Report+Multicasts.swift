@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension Report {
-  /// A copy of those properties of a registration that a report contains.
+  /// A copy of the properties of a registration that appear in reports.
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
@@ -71,7 +71,7 @@ extension Report {
     if withCalls { addThreads(multicast) }
   }
 
-  /// Returns a copy of the next live delegate, and stores its label for the next line.
+  /// Returns a copy of the next live delegate's properties, and stores its label for the next line.
   private mutating func nextDelegate(_ position: inout UInt32, of multicast: Multicast) -> Facts? {
     guard take(multicast) == .locked else { return nil }
     defer { multicast.stripe.unlock() }
@@ -133,7 +133,7 @@ extension Report {
     text.add("multicast %x%l", multicast.handle.rawValue)
   }
 
-  /// Stores a broadcaster's name for a multicast, if any.
+  /// If a broadcaster has a name for a multicast, stores that name for the next line.
   ///
   /// - Complexity: O(names), because the multicast's slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
@@ -147,9 +147,8 @@ extension Report {
     }
   }
 
-  /// Adds a delegate with its label, and whether it has been removed. For a removed delegate
-  /// without a label, also adds the function, because the delegate is no longer listed with its
-  /// multicast.
+  /// Adds a delegate and its label, and says if it has been removed. For a removed delegate without
+  /// a label, also adds the function, because the delegate is no longer listed with its multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false

@@ -8,9 +8,9 @@ import MulticastShims
 /// address, calls on two threads would appear to be ordered, and the tools would miss real races
 /// between them.
 enum RaceDetector {
-  /// Set once when the library starts, before the first multicast exists. If set, the library
-  /// treats every multicast as watched, so that the fast path of an invocation needs no
-  /// annotations.
+  /// Set once when the library starts, before the first multicast exists. If a race detector is
+  /// present, the library treats every multicast as watched, so that the fast path of an invocation
+  /// needs no annotations.
   nonisolated(unsafe) private(set) static var isPresent = false
 
   static func start() { isPresent = shims_races_are_detected() }

@@ -2,7 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A caller's functions that are notified of the calls made by one multicast or by all multicasts.
+/// A caller's functions, which the library notifies of the calls that one multicast makes, or that
+/// all multicasts make.
 ///
 /// A bit of the invoker word says whether a multicast is watched, so an unwatched invocation needs
 /// no extra check. A watched invocation looks up the watch after each call, under the watches'
@@ -10,8 +11,8 @@ import Synchronization
 ///
 /// A watch may be removed at any time. Therefore, while one of its functions runs, the watch is the
 /// hazard in one of the thread's frames. The hazard is set under the watches' lock. A thread that
-/// removes the watch takes the lock later, so it sees the hazard, and waits for it in the same way
-/// as for a call.
+/// removes the watch takes the lock later, so it sees the hazard. It then waits until the hazard is
+/// cleared, in the same way as for a call.
 struct Watch: Linked {
   let given: multicast_watch
   /// The multicast, or none for the watch of all multicasts.
@@ -24,10 +25,10 @@ struct Watch: Linked {
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// The bit that a first invoker sets in a multicast's invoker word: `Multicast.watched` if all
-  /// multicasts are watched, otherwise 0.
+  /// The bit that the first invoker of a multicast sets in the invoker word: `Multicast.watched` if
+  /// all multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough, as explained in `update`.
+  /// Relaxed is enough: if a first invoker does not see the flag, `update` finds its multicast.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -132,8 +133,8 @@ struct Watch: Linked {
     }
   }
 
-  /// Updates the number of watches that want listener warnings when a watch is set or removed. The
-  /// caller holds the lock.
+  /// Called when a watch is set or removed. Updates the number of watches that want listener
+  /// warnings. The caller holds the lock.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
@@ -156,7 +157,7 @@ struct Watch: Linked {
   ///
   /// The first invoker of a multicast registers under the stripe's lock, or at a moment when no
   /// thread holds that lock. If the invoker registers after this thread has held the lock, it sees
-  /// the flag. If it registers before, this function finds the multicast.
+  /// the flag. If it registers earlier, this function finds the multicast and sets its bit.
   ///
   /// - Parameter multicast: The multicast to update; nil for all multicasts.
   private static func update(_ multicast: Multicast?) {
@@ -200,10 +201,10 @@ struct Watch: Linked {
   /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns a delegate's multicast, for `watching`. The caller uses this function before it checks
-  /// whether the delegate is live. If the delegate is live, the result is its multicast. Reading it
-  /// after the call would be too late, because the call may destroy the multicast, and the slot may
-  /// then be reused.
+  /// Returns a delegate's multicast, for `watching`. The caller calls this function before it
+  /// checks whether the delegate is live. If the delegate is live, the result is its multicast.
+  /// After the call to the delegate, it would be too late: the delegate may destroy the multicast,
+  /// and the slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -236,7 +237,7 @@ struct Watch: Linked {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // Do not notify the watch of calls inside a watch's function.
+    // Do not notify the watch of calls that are made inside a watch's function.
     let isNotified = !thread.isInside(.watch)
     Lock.watches.lock()
     guard let watch = find(target) else { return Lock.watches.unlock() }
@@ -253,7 +254,7 @@ struct Watch: Linked {
     end(id, frame, thread)
   }
 
-  /// Publishes a frame for calls to a watch's functions. Releases the watches' lock.
+  /// Publishes a frame for calls to a watch's functions, and then releases the watches' lock.
   ///
   /// - Returns: nil if no function has to be called, or if calls are nested too deeply.
   @inline(__always)
@@ -301,7 +302,7 @@ extension Multicast {
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // If the multicast has its own watch, that watch's next warning does not change.
+    // If the multicast has its own watch, keep the count at which that watch is warned next.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // A concurrent add may already have found the new watch and notified it.
     //~ listener_warning_set_again
@@ -342,14 +343,15 @@ struct StallDetection {
 
   /// Notifies the watch if the thread has been waiting too long. No lock is held.
   ///
-  /// - Parameter token: The delegate whose call the thread is waiting for; none if not known.
+  /// - Parameter token: The token of the delegate whose call the thread is waiting for; none if it
+  ///   is not known.
   /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // Copy the label, because when the call ends, the registration and its label may be freed.
+    // Copy the label, because the registration and its label may be freed as soon as the call ends.
     var label = shims_label()
     var hasLabel = false
     if let registration = Registration(slotOf: token) {
