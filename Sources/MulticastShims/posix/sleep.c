@@ -1,5 +1,5 @@
-// Lets threads sleep until a word changes, with mutexes and condition variables: the counterpart of
-// futexes.
+// The counterpart of futexes: mutexes and condition variables let threads sleep until a word
+// changes.
 
 #include "shims.h"
 
@@ -21,9 +21,9 @@ typedef struct sleeper {
   pthread_cond_t condition;
 } sleeper;
 
-// The sleepers whose words have the same hash, in order of arrival. There are only a few
+// The sleepers whose words have the same hash, in order of arrival. There are only a few of these
 // lists, because a fork acquires the mutexes of all of them, and the thread sanitizer can track
-// only 64 locks in one thread, including the library's locks.
+// only 64 locks held by one thread, including the library's locks.
 typedef struct bed {
   pthread_mutex_t mutex;
   sleeper *first;
@@ -33,7 +33,8 @@ typedef struct bed {
 #define BED {.mutex = PTHREAD_MUTEX_INITIALIZER}
 static bed beds[BED_COUNT] = {BED, BED, BED, BED, BED, BED, BED, BED};
 
-// Hashes only the cache line's number, because each of the library's words has its own line.
+// Hashes only the number of the word's cache line, because each of the library's words has its own
+// line.
 static bed *bed_of(const uint32_t *word) {
   const uint64_t line = (uint64_t)(uintptr_t)word / 64;
   return &beds[(line * UINT64_C(0x9E3779B97F4A7C15)) >> 61];
@@ -75,7 +76,7 @@ static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
 }
 
 // Adds the sleeper to the list, unless the word has changed. A thread that wakes others changes the
-// word before it acquires the mutex, so no wake is missed.
+// word before it acquires the mutex, so no wake-up is lost.
 static bool enter(bed *to, sleeper *own, uint32_t value) {
   shims_lock_mutex(&to->mutex);
   const bool ok = __atomic_load_n(own->word, __ATOMIC_RELAXED) == value;
