@@ -4,11 +4,11 @@ import Synchronization
 /// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
 /// A new multicast is *biased* to its invocations: they execute light fences, and each removal
-/// executes a heavy fence. If removals closely follow each other, bias costs more than it saves, so
-/// the multicast becomes *fenced*: its invocations execute a full fence for each delegate, and its
-/// removals execute no heavy fence. After the removals stop, the multicast becomes biased again.
-/// The mode is part of the invoker word, which each invocation compares anyway, so biased
-/// invocations pay nothing for the choice.
+/// executes a heavy fence. If removals closely follow each other, their heavy fences cost more than
+/// light fences save. The multicast then becomes *fenced*: its invocations execute a full fence for
+/// each delegate, and its removals execute no heavy fence. When the removals stop, the multicast
+/// becomes biased again. The mode is part of the invoker word, which each invocation compares
+/// anyway, so the choice costs biased invocations nothing.
 ///
 /// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
 /// full fence, and stores the current stamp in `unsettledSince`. Invocations that have read the old
@@ -27,8 +27,8 @@ import Synchronization
 /// So if no visible frame of this multicast lacks the tag, all invocations are fenced from then on,
 /// and removals need no heavy fence. A removal retires the registration, executes a full fence and
 /// checks the hazards. An invocation sets its hazard, executes a full fence and checks the slot. At
-/// least one of the two sees the other's store. The same argument holds for a replaced list and a
-/// frame that names it.
+/// least one of the two sees the other's store, so a full fence on each side is enough. The same
+/// argument holds for a replaced list and a frame that names it.
 ///
 /// **From fenced to biased.** A fenced invocation stores the new mode under the stripe's lock, with
 /// release, and invocations read the mode with acquire. There are two kinds of writers:
@@ -56,8 +56,8 @@ struct Bias: ~Copyable {
   /// Two heavy fences are in close succession if the time between them is less than this many times
   /// the duration of the second fence.
   static var leisure: Int64 { 8 }
-  /// The longest time that a heavy fence is assumed to take, in units of 16 ns. If a fence seems to
-  /// have taken longer, the processor was running other threads in the meantime.
+  /// The longest time that a heavy fence is assumed to take, in units of 16 ns. A fence that seems
+  /// to have taken longer was interrupted by other threads.
   static var highestCost: UInt64 { 2048 }
   /// A fenced multicast becomes biased again after this many fenced calls for every 16 ns that a
   /// heavy fence takes, but not before `leastCalls` calls. If there are fewer calls between two
@@ -93,8 +93,8 @@ extension Multicast {
   }
 
   /// Returns the number with the `open` bits set or cleared. A word is open if invocations need no
-  /// special steps and no writer relies on a single invoker. No writer does so if several threads
-  /// have invoked the multicast, or if the multicast is observed and has an invoker.
+  /// special steps and no writer relies on a single invoker. No writer relies on one if several
+  /// threads have invoked the multicast, or if the multicast is observed and has an invoker.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)

@@ -2,8 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A hash table of tokens, with open addressing, for finding a delegate's registrations in a large
-/// list.
+/// A hash table that finds a delegate's registrations in a large list. It contains tokens, and uses
+/// open addressing.
 ///
 /// A list's index is built after searches without it have taken as much time as building it takes.
 /// Entries are never deleted, so a search skips the tokens of removed registrations. The tokens of
@@ -18,9 +18,8 @@ struct DelegateIndex {
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// The distance between a token's place and the place that its hash selects is less than this
-  /// number. If there are so many equal delegates that this is impossible, a search without an
-  /// index is faster anyway.
+  /// A token is stored fewer than this many places after the place that its hash selects. If there
+  /// are too many equal delegates for that, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
   private let storage: UnsafeMutablePointer<Header>

@@ -2,8 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The delegates of a multicast in the order of invocation. The list is one block of memory, with a
-/// header and entries of 16 bytes.
+/// The delegates of a multicast in the order of invocation. The list is one block of memory, which
+/// consists of a header and entries of 16 bytes each.
 ///
 /// Invocations read the list without a lock while one writer, which holds the stripe's lock,
 /// appends to it. The writer stores each entry once, before it increases the count to include the
@@ -11,9 +11,9 @@ import Synchronization
 /// that is too small or contains too many dead entries is replaced with a new list.
 struct InvocationList {
   struct Header: ~Copyable {
-    // The count is not the first field. If it were, the thread sanitizer would report false races:
-    // it reports a change to any field as a change to the struct's first bytes, and invocations
-    // read the count.
+    // The count is not the first field, because the thread sanitizer reports a change to any field
+    // as a change to the struct's first bytes. Invocations read the count, so the sanitizer would
+    // report false races.
     var capacity: UInt32
     /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
@@ -162,7 +162,7 @@ struct InvocationList {
     return capacity
   }
 
-  /// - Parameter count: The number of delegates for which the list has room.
+  /// - Parameter count: The number of delegates for which the list needs room.
   /// - Returns: an empty list.
   @_optimize(speed)
   static func allocate(for count: UInt32, owner: Handle) throws(Status) -> InvocationList {
@@ -279,8 +279,8 @@ struct InvocationList {
     return false
   }
 
-  /// Called after delegates have been inserted between others. If the list has an index, adds the
-  /// inserted delegates to it.
+  /// Called after delegates have been inserted between other delegates. If the list has an index,
+  /// adds the inserted delegates to the index.
   func didInsert(_ added: UInt32, at start: UInt32) {
     guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
     if !index.put(self, from: start, to: start &+ added) { dropIndex() }

@@ -52,7 +52,7 @@ extension Multicast {
   /// Makes sure that there is room for another entry. If necessary, replaces the list with a larger
   /// list, provided that no entry is dead and no invocation can be reading the old list.
   ///
-  /// - Returns: false, without changing anything, if this is not possible.
+  /// - Returns: whether there is room now. If there is not, nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -138,8 +138,8 @@ extension Multicast {
 
   /// Whether an invocation of this slot's multicast names a list in its frame. Frames with other
   /// targets do not count. Such a frame may contain the same address, left over from a list that
-  /// has been freed. If it counted, this list might never be freed, because that frame's invocation
-  /// does not free lists of this slot.
+  /// has been freed. If it counted, this list might never be freed, because the frame's invocation
+  /// frees no lists of this slot.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

@@ -36,9 +36,9 @@ struct Multicast {
   /// less than its handle, by at most half a generation. The words of all other multicasts in this
   /// slot are farther away from the handle, in either direction. (This includes the word of a
   /// transport's multicast, because its kind has a lower number.) Therefore one comparison
-  /// recognizes an open word, and accepts it only for its own handle. This matters if a caller
-  /// guesses a handle before the slot is reused, because the handle may have become valid by the
-  /// time it is compared with the slot.
+  /// recognizes an open word, and accepts it only for its own handle. The distance matters if a
+  /// caller guesses a handle before the slot is reused, because the handle may have become valid by
+  /// the time it is compared with the slot.
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
   /// invoker.
@@ -225,7 +225,7 @@ extension Multicast {
 }
 
 extension Multicast {
-  /// Excludes a delegate from invocations, or includes it again.
+  /// Excludes a delegate from invocations, or includes the delegate again.
   static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
@@ -241,9 +241,9 @@ extension Multicast {
 /// have an effect. It is stored in the slot's link, which the pool uses only while the slot is
 /// vacant.
 ///
-/// The flag is written under the stripe's lock. It is written only when it changes, because all
-/// invocations read its cache line. Relaxed is enough, because another thread can know that an add
-/// has returned only through some synchronization, which also makes the store visible. The flag
+/// The flag is written under the stripe's lock. A thread writes the flag only to change it, because
+/// all invocations read its cache line. Relaxed is enough, because another thread can know that an
+/// add has returned only through some synchronization, which also makes the store visible. The flag
 /// does not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }

@@ -5,9 +5,9 @@ import MulticastShims
 ///
 /// Every block is deallocated with the size and alignment that were used to allocate it.
 enum Allocator {
-  /// All zeros if the library uses libc's allocator. Written once, under the slab lock, before the
-  /// first allocation. Code that reads this variable already has an allocated object, so the read
-  /// comes after the write.
+  /// The caller's allocator, or all zeros if the library uses libc's allocator. This variable is
+  /// written once, under the slab lock, before the first allocation. Code that reads it already has
+  /// an allocated object, so the read comes after the write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.

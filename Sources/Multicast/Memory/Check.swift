@@ -5,7 +5,7 @@ import Synchronization
 /// states the invariant, and aborts the process. The checks exist only in builds with
 /// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The place in the source that called the check after a change.
+  /// The place in the source code that has changed something and then called the check.
   let file: StaticString
   let line: UInt
 
@@ -32,8 +32,8 @@ struct Check {
     private static let smallestReach: UInt32 = 8
 
     /// Returns the number of elements to check this time: eight in half of all calls, sixteen in a
-    /// quarter, and so on. Every structure is therefore checked completely sooner or later, and the
-    /// mean cost of a check grows with the logarithm of the structure's size.
+    /// quarter of them, and so on. Every structure is therefore checked completely sooner or later,
+    /// and the mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
       // Hash the count. Without the hash, a structure that is checked by every eighth call might
       // never be checked to its end.
@@ -61,7 +61,7 @@ struct Check {
   #endif
 }
 
-/// A type with invariants that hold whenever the value is not being changed.
+/// A type with invariants, which hold whenever no thread is changing the value.
 protocol Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check)

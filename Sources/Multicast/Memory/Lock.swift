@@ -78,9 +78,9 @@ struct Lock {
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Whether the lock is free at this moment. Pairs with `take`: if a thread changes guarded data
-  /// without the lock and then checks whether the lock is free, either it finds the lock held, or
-  /// every thread that takes the lock later sees the change.
+  /// Whether the lock is free at this moment. This load pairs with `take`. Suppose that a thread
+  /// changes guarded data without the lock, and then checks whether the lock is free. Either the
+  /// thread finds the lock held, or every thread that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
@@ -96,8 +96,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Double the pause each time, so that the thread that holds the lock can take it several times
-    // in a row while the data is still in its processor's cache.
+    // Double the pause each time, so that the thread that holds the lock can release it and take it
+    // again several times, while the data is still in its processor's cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -112,7 +112,8 @@ struct Lock {
   }
 
   /// Releases the lock and sleeps until another thread changes `event` and wakes this thread, or
-  /// until the given moment. May also wake up spuriously. Takes the lock again before returning.
+  /// until the given moment. The thread may also wake up spuriously. It takes the lock again before
+  /// this function returns.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)
@@ -145,14 +146,14 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. The only thread in the child
-  /// holds all of them.
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
+  /// holds all locks.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
 /// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
-/// except for the fields that invocations read. It also guards the pool of these multicasts'
-/// registrations.
+/// except for the fields that invocations read. It also guards the pool that contains the
+/// registrations of these multicasts.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
 

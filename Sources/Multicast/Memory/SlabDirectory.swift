@@ -88,8 +88,8 @@ struct SlabDirectory {
 
   /// Once there are this many slabs, slabs that would fill at least a page are allocated in
   /// batches. All slabs of a batch have the largest size, and a batch contains one slab for every
-  /// sixteen existing slabs. It starts with one page for its header, so that all other pages can be
-  /// returned to the system.
+  /// sixteen existing slabs. The batch starts with one page for its header, so that all other pages
+  /// can be returned to the system.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
@@ -109,8 +109,8 @@ struct SlabDirectory {
     let size = headerSize &+ slabSize &* Int(count)
     let block = try Allocator.allocateZeroed(size: size, alignment: Self.alignment)
     // Store the address of the previous block at the start of each block, so that leak checkers
-    // find all blocks. They cannot follow the words of the directory, because the low bits of these
-    // words are not zero.
+    // find all blocks. A leak checker cannot follow the words of the directory, because the low
+    // bits of these words are not zero.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     var base = UInt(bitPattern: block) &+ UInt(Self.alignment)
@@ -131,11 +131,11 @@ struct SlabDirectory {
 /// Free slabs. All slots of a free slab are vacant. The slab belongs to no pool, and any pool of
 /// the directory may take it. The caller holds the slab lock.
 ///
-/// The pages of a free slab can be returned to the system. They stay mapped and read as zeros. No
-/// caller has a handle of zero, so a stale handle still finds a word that does not match. The
-/// generations of the slots are lost with the pages. The newest of these generations is therefore
-/// stored outside the slab. All slots of the slab continue from that generation, so that no handle
-/// is handed out twice.
+/// The pages of a free slab can be returned to the system. The pages then stay mapped and read as
+/// zeros. No caller has a handle of zero, so a stale handle still finds a word that does not match.
+/// The generations of the slots are lost with the pages. The newest of these generations is
+/// therefore stored outside the slab. All slots of the slab continue from that generation, so that
+/// no handle is handed out twice.
 extension SlabDirectory {
   /// The states of a free slab, stored in the field that otherwise counts its vacant slots.
   private static let resident = UInt32.max

@@ -6,9 +6,9 @@ struct SlotHeader: ~Copyable {
   /// In a registration, this is the index of its multicast. In a multicast, it is the index of its
   /// policies, if it has any. In other objects, it is unused.
   ///
-  /// `id` is not the first field. If it were, the thread sanitizer would report false races: it
-  /// reports a change to any field of a slot as a change to the slot's first bytes, and other
-  /// threads read `id` without a lock.
+  /// `id` is not the first field, because the thread sanitizer reports a change to any field of a
+  /// slot as a change to the slot's first bytes. Other threads read `id` without a lock, so the
+  /// sanitizer would report false races.
   let owner: Atomic<UInt32>
   /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
   /// pool's lock guards it. In a multicast, it is the listener flag.
@@ -27,8 +27,8 @@ struct SlotPool {
 
   /// - Parameters:
   ///   - smallestSlabShift: The logarithm of the number of slots in the first slab.
-  ///   - slabsOfASize: The number of slabs after which the size of new slabs doubles. Small slabs
-  ///     come first, so that a few slots use little memory.
+  ///   - slabsOfASize: The number of slabs after which the size of new slabs doubles. The first
+  ///     slabs are small, so that a few slots use little memory.
   init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
     smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
@@ -203,7 +203,7 @@ extension SlotPool {
 /// slots are linked like the vacant slots of a pool.
 ///
 /// Only the thread that keeps the slots uses them. `take` needs no lock, so another thread may fork
-/// while it is running. In the child, one of the slots may then be in use or lost.
+/// while `take` is running. In the child of such a fork, one of the slots may be in use or lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -224,8 +224,8 @@ struct VacantSlots {
 
   /// Adds an unused slot. If there are already many slots, returns half of them to the pool.
   ///
-  /// The caller holds a lock, so no thread forks during this function, and every link that a child
-  /// finds is valid.
+  /// The caller holds a lock. Therefore no thread forks while this function is running, and every
+  /// link that a child finds is valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }

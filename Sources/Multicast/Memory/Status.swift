@@ -18,6 +18,6 @@ enum Status: Int32, Error {
     self == .system || later == .ok ? self : later
   }
 
-  /// The status as the result of a function that returns a count.
+  /// The number with which a function that returns a count reports this status.
   var count: Int64 { Int64(rawValue) }
 }

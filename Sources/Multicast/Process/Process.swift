@@ -13,7 +13,7 @@ enum Process {
       var payloads = ReleasedPayloads()
       record.clear {
         // A call that has been taken out of its queue counts as delivered in the queue's
-        // statistics. It therefore also counts as made for a thread that waits for the call.
+        // statistics. The call therefore also counts as made for a thread that waits for it.
         release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
@@ -49,8 +49,8 @@ enum Process {
 
   // MARK: - fork
 
-  /// Called in the child of a fork, in which only this thread exists. The calls of all other
-  /// threads count as over.
+  /// Called in the child of a fork, in which only this thread exists. The calls on all other
+  /// threads have ended.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()
     Lock.checkFork(holdsAll: false)

@@ -3,9 +3,9 @@ import MulticastShims
 
 /// Statistics of a registration, counted while it is watched. The watches' lock guards them.
 ///
-/// One block contains the statistics of all registrations in a slab. It is allocated when something
-/// is first counted for one of them. A slot's entry belongs to the newest token for which something
-/// has been counted.
+/// One block contains the statistics of all registrations in a slab. The block is allocated when
+/// something is first counted for one of these registrations. A slot's entry belongs to the newest
+/// token for which something has been counted.
 struct CallStatistics {
   private var token = Token.none
   // These fields have the same layout as in `multicast_token_stats`.

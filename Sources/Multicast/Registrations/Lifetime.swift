@@ -1,7 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// A group of registrations that are removed together. They may belong to any number of multicasts.
+/// A group of registrations that are removed together. The registrations may belong to any number
+/// of multicasts.
 ///
 /// A registration added with a lifetime is a member of the lifetime until its release function has
 /// returned. The live members are linked through their details.
@@ -21,8 +22,8 @@ struct Lifetime {
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// The number of threads that are waiting for another thread to end this lifetime. They are
-    /// woken when the slot is reclaimed.
+    /// The number of threads that are waiting for another thread to end this lifetime. These
+    /// threads are woken when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
     /// The number of members whose release functions have not returned yet, including live members,
     /// plus 1 while a thread is ending the lifetime. If the lifetime has ended and the number
@@ -130,8 +131,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Check again under the lock, because the lifetime may have ended in the meantime, and the
-    // thread that ends it may still be counted.
+    // Check again under the lock, because the lifetime may have ended since the count reached 0,
+    // and the thread that ends it may still be counted.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }
@@ -147,8 +148,8 @@ struct Lifetime {
 /// lock.
 extension Lifetime {
   /// Makes registrations members before they become live. A thread that ends the lifetime later
-  /// finds them, and waits for the stripe's lock before it removes them. When it acquires the lock,
-  /// they are live.
+  /// finds the new members, and takes the stripe's lock before it removes them. By the time it has
+  /// the lock, the members are live.
   static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
     try join(registrations, options.lifetime, as: .owned)
     do throws(Status) {
@@ -189,7 +190,7 @@ extension Lifetime {
   }
 
   /// - Returns: the lifetime that the registration was a live member of, or nil if there is none.
-  ///   The registration still counts as unfinished.
+  ///   The lifetime still counts the registration in `unfinished`.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -276,7 +277,7 @@ struct Membership {
     /// The lifetime of the queue to which the registration delivers.
     case recipient = 1
 
-    /// The kind that handles of lifetimes have if their members have this role.
+    /// The kind of a lifetime's handle if its members have this role.
     var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 
@@ -284,7 +285,7 @@ struct Membership {
 
   /// The handle of the lifetime, or none.
   var lifetime: Handle
-  // The neighbours in the list: the index of each plus 1, or 0 if there is none.
+  // The index plus 1 of the neighbour on each side in the list, or 0 if there is none.
   var previous: UInt32 = 0
   var next: UInt32 = 0
 

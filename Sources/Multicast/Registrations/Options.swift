@@ -18,8 +18,8 @@ struct Options {
   /// Whether the multicast's functions lock and unlock the context.
   var sharesLock = false
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. Its fields must then not be
-  ///   read.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. Such a struct's fields must
+  ///   not be read.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     let flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY

@@ -39,8 +39,8 @@ extension RegistrationChain {
 
   /// Like `extractUncalled`, but efficient for many registrations: reads the frames of all threads
   /// only once, and marks the slot of each registration that is being called. Another thread may
-  /// have set a mark for a call that has since returned. Such a mark is harmless, because a thread
-  /// reads the hazards again before it waits for a registration.
+  /// have set a mark for a call that has since returned. A mark for such a call is harmless,
+  /// because a thread reads the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -68,8 +68,8 @@ extension RegistrationChain {
   /// no call to their delegates is running, and that no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Reclaim the registrations without a release function first. Otherwise another registration's
-    // release function might end a lifetime and wait for them.
+    // Reclaim the registrations without a release function first, because the release function of
+    // another registration might end a lifetime and wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }

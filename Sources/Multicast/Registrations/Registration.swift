@@ -23,8 +23,8 @@ struct Registration {
     var word: UnsafeMutableRawPointer?
   }
 
-  /// Bits of `owner` above the bits of the index. All except `called` are changed only under the
-  /// stripe's lock.
+  /// Bits of `owner` above the bits of the index. Except for `called`, these bits change only under
+  /// the stripe's lock.
   enum Flags {
     /// `word` is a release function.
     static let releasing: UInt32 = 1 << 31
@@ -90,8 +90,8 @@ struct Registration {
   /// The token of the registration, or of the previous registration if the slot is vacant.
   var token: Token { id.changed(to: .registration) }
 
-  /// Relaxed is enough: the value is stored before the handle, with release. So a caller that has
-  /// read the current registration's handle, with acquire, reads that registration's value.
+  /// Relaxed is enough: the value is stored before the handle, with release. So a thread that has
+  /// read the current registration's handle, with acquire, reads the value of that registration.
   private var ownerAndFlags: UInt32 {
     get { storage.pointee.header.owner.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
@@ -160,8 +160,8 @@ struct Registration {
   ///
   /// Before this thread holds the lock, a vacant slot may move to another stripe and be used there.
   /// Therefore this function compares the owner again under the lock. It reads the handle before
-  /// and after the owner. If both handles are equal, the owner belongs to that handle, because the
-  /// owner is stored before the handle (release) and no handle is used twice. While the lock is
+  /// and after the owner. If the two handles are equal, the owner belongs to that handle, because
+  /// the owner is stored before the handle (release) and no handle is used twice. While the lock is
   /// held, a registration of this stripe stays in its slot. A vacant slot may still move to another
   /// stripe, so the caller must not read the handle again.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
@@ -233,8 +233,8 @@ struct Registration {
   ///
   /// - Parameters:
   ///   - flags: Any of `once`, `shared` and `special`.
-  ///   - out: Receives the token before the store to `id`. After that store, a thread that guesses
-  ///     the token can already call the delegate.
+  ///   - out: Receives the token before this function stores to `id`. After that store, a thread
+  ///     that guesses the token can already call the delegate.
   @inline(__always)
   func activate(
     _ delegate: multicast_delegate, _ flags: UInt32 = 0,
@@ -265,13 +265,13 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Clears the mark that says that calls to a retired registration's delegate may be running.
+  /// Clears `Flags.called` in a retired registration.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }
 
-  /// If a registration is retired, marks it as being called. Any thread may set the mark at any
-  /// time: if the slot has been reused by then, the mark has no effect on the new registration.
+  /// Sets `Flags.called` if a registration is retired. Any thread may set this flag at any time. If
+  /// the slot has been reused by then, the flag has no effect on the new registration.
   static func setCalled(_ token: Token) {
     guard let registration = Registration(slotOf: token),
       registration.id == token.changed(to: .retired)

@@ -47,7 +47,7 @@ extension Report {
   }
 
   /// - Parameter withCalls: Whether to add the threads that are in calls to the multicast's
-  ///   delegates or are waiting for such calls.
+  ///   delegates, or are waiting for these calls.
   @inline(never)
   mutating func add(_ multicast: Multicast, withCalls: Bool) {
     switch take(multicast) {
@@ -157,7 +157,7 @@ extension Report {
       let owner = registration.owner
       let mutex = Stripe(of: owner).mutex
       if take(mutex) {
-        // The slot may have moved to another stripe. If so, the token is stale.
+        // If the slot has moved to another stripe, the token is stale.
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
           if isRetired || id.isLive(as: token) { text.keep(registration.label) }

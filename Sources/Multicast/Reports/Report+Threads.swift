@@ -20,8 +20,8 @@ extension Report {
 
   /// Adds the threads that are in calls or are waiting.
   ///
-  /// - Parameter multicast: If this is not nil, only the threads that are in calls to its
-  ///   delegates, or are waiting for such calls, are added.
+  /// - Parameter multicast: If this is not nil, adds only the threads that are in calls to this
+  ///   multicast's delegates, or are waiting for these calls.
   mutating func addThreads(_ multicast: Multicast?) {
     for record in ThreadRegistry.all where text.goesOn {
       var isKnown = false

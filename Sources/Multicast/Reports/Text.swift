@@ -145,7 +145,8 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Replace control characters, which could end the line, and quotes, which could end a label.
+      // Replace control characters, which could end the line, and quotation marks, which could end
+      // a label.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -17,16 +17,16 @@ enum Start {
     return .ok
   }
 
-  /// Starts the library unless it has started, and returns whether it has now started. Called
+  /// Starts the library if it has not started yet, and returns whether it is now started. Called
   /// before any slab is added, that is, before anything can be invoked. No lock is held.
   @inline(__always)
   static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
-    // Hold no lock during this call. Otherwise this thread could wait for libc's lock while a
-    // forking thread, which holds libc's lock, waits for the library's lock, and neither could
-    // continue.
+    // Hold no lock during this call. If this thread held a lock of the library, it could wait for
+    // libc's lock while a forking thread, which holds libc's lock, waits for the library's lock.
+    // Neither could then continue.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

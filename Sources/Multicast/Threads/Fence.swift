@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// The asymmetric fence. Its light half is for invocations, and its heavy half is for writers.
+/// The asymmetric fence. It consists of a light half for invocations and a heavy half for writers.
 ///
 /// An invocation publishes its frame by stores, executes the light fence, and then reads data that
 /// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
-/// fences for a multicast that changes often (see `Bias`).
+/// membarrier (in an old kernel or a sandbox), both halves are full fences. Both sides also execute
+/// full fences for a multicast that changes often (see `Bias`).
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
@@ -21,8 +21,8 @@ enum Fence {
   }
 
   /// Registers the child of a fork, which to the kernel is a new process. The child has only one
-  /// thread, so no thread can need a heavy fence before that. If the kernel refuses, the next call
-  /// to `heavy` reports the failure.
+  /// thread, so no thread can need a heavy fence earlier. If the kernel refuses, the next call to
+  /// `heavy` reports the failure.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -53,12 +53,12 @@ enum Fence {
   /// Executes a heavy fence. If the caller then reads the frames and misses an invocation, that
   /// invocation sees all changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. The
-  ///   caller must then not reclaim anything.
+  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. If
+  ///   it does, the caller must not reclaim anything.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
-    // Count the fence before the barrier. Otherwise a thread could make a change and read the stamp
-    // after the barrier but before the count, and mistake this fence for a later one.
+    // Count the fence before the barrier. If it were counted later, a thread could make a change
+    // and read the stamp between the barrier and the count, and mistake this fence for a later one.
     // order: fences
     let number = begun.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     guard makeBarrier() else {
@@ -77,7 +77,7 @@ enum Fence {
     return true
   }
 
-  /// Whether the kernel has ever refused a fence. If so, some removals may never complete.
+  /// Whether the kernel has ever refused a heavy fence, so that some removals may never complete.
   static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
   /// A moment in the order of heavy fences.

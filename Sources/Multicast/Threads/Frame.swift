@@ -10,8 +10,8 @@ struct Frame {
     /// The target of the frame. The first frame without a target marks the end of the stack.
     let target: Atomic<Target>
     /// The address of the invocation list that the owner is reading, or 0. This is a hazard
-    /// pointer: a list is not freed while a frame names it. Other threads only compare this
-    /// address, and do not read the list through it.
+    /// pointer: a list is not freed while a frame names it. Other threads compare this address, but
+    /// do not use it to read the list.
     let list: Atomic<UInt>
     /// The hazard: the token of the registration whose delegate the owner is calling, if any. An
     /// object is not reclaimed while a hazard names it. While the wake function of a queue runs,
@@ -62,7 +62,8 @@ struct Frame {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Marks this frame's invocation as executing full fences. The caller then executes a full fence.
+  /// Tags the target, which says that this frame's invocation executes full fences. The caller then
+  /// executes a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
@@ -86,7 +87,7 @@ struct Frame {
 
   // MARK: - For all threads
 
-  /// The target and the hazard of the frame. Nil if the frame is not in use.
+  /// The target and the hazard of the frame; nil if the frame is not in use.
   var published: (target: Target, hazard: Token)? {
     // Acquire: the two loads pair with the releases in `withdraw` and `clearHazard`, so that the
     // effects of the delegate happen before the reader's next steps.
@@ -96,9 +97,9 @@ struct Frame {
   }
 }
 
-/// The target of a frame, which is the address of a slot plus some flags. The low bits of the
-/// address are zero, so the flags fit there. They encode the kind of work, and whether the
-/// invocation executes full fences.
+/// The target of a frame, which is the address of a slot with flags in its low bits. An address of
+/// a slot has only zeros there. The flags encode the kind of work, and whether the invocation
+/// executes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 

@@ -15,15 +15,15 @@ struct Sleeper: ~Copyable, Linked {
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// The system's number for the thread, and the time when the thread went to sleep. Reports use
-  /// both for threads without a record.
+  /// The system's number for the thread, and the time when the thread went to sleep. If the thread
+  /// has no record, reports use these two fields.
   let systemNumber: UInt32
   let since: UInt64
   /// 0 until the thread is woken. The links below are in use only while this field is 0.
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// The next sleeping thread without a record. Used only if this thread has no record either.
+  /// The next sleeping thread without a record, if this thread has no record either.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
@@ -46,7 +46,7 @@ struct Sleeper: ~Copyable, Linked {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread sleeping on a key. The search starts at the given thread in the key's list.
+  /// The first thread sleeping on a key, at or after a given thread in the key's list.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -64,7 +64,8 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Links two neighbours in a list. Nil stands for the end of the list on that side.
+  /// Links two neighbours in a list. If one of them is nil, the other becomes the end of the list
+  /// on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List

@@ -2,20 +2,21 @@ import MulticastShims
 import Synchronization
 
 /// A block of places for thread records. For each place, a bit says whether a thread owns the
-/// record.
+/// record in this place.
 ///
 /// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
 /// the other blocks 64 at a time. Therefore the records of threads that have ended cost readers
-/// almost nothing. All records except the first 64 are in mapped memory, in groups of 64. A thread
-/// whose calls do not nest touches only one or two pages of its record. If no record of a group has
-/// an owner, the pages of the group can be returned to the system (see `discardIdle`).
+/// almost nothing. All records except the first 64 are in memory mapped from the system, in groups
+/// of 64. A thread whose calls do not nest touches only one or two pages of its record. If no
+/// record of a group has an owner, the pages of the group can be returned to the system (see
+/// `discardIdle`).
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
     /// The number of records that threads own. A thread is counted before it publishes its first
-    /// frame, and stays counted until after it has withdrawn its last frame. After it has given up
-    /// the record, it may stay counted for a moment.
+    /// frame, and stays counted until after it has withdrawn its last frame. After a thread has
+    /// given up its record, it may stay counted for a moment.
     let ownerCount: Atomic<UInt32>
     /// The number of groups of 64 places each.
     var groupCount: Int
@@ -159,8 +160,8 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // Threads take the first record of a group first. So if that record is zero, the other
-        // records are also zero.
+        // The first record of a group is taken before the others. So if that record is zero, the
+        // other records are also zero.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }

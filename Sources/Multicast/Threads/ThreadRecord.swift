@@ -48,8 +48,8 @@ struct ThreadRecord {
     /// The owner's state in the search for a cycle. Guarded by the waits' lock.
     var search: Waits.Search
     /// `isWoken` says whether the owner has been woken through its key but has not run since.
-    /// `isPassedOver` says whether a search has skipped the owner for this reason. Guarded by the
-    /// waits' lock.
+    /// `isPassedOver` says whether a search has skipped the owner because of `isWoken`. Guarded by
+    /// the waits' lock.
     var isWoken: Bool
     var isPassedOver: Bool
     /// The owner's wait. Guarded by the waits' lock.
@@ -94,7 +94,7 @@ struct ThreadRecord {
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
-  /// The calling thread's record. The caller knows that the thread has one.
+  /// The calling thread's record. The caller knows that this thread has a record.
   static var currentAgain: ThreadRecord {
     ThreadRecord(
       shims_get_thread_record_again().unsafelyUnwrapped.assumingMemoryBound(to: Storage.self))
@@ -273,10 +273,10 @@ struct ThreadRecord {
   ///
   /// - Parameters:
   ///   - release: Called under the waits' lock for each payload that a frame has retained. Without
-  ///     the lock, another thread could fork while no frame contains the reference, and the child
-  ///     would leak the payload.
-  ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
-  ///     function may invoke multicasts.
+  ///     this lock, another thread could fork while no frame contains the payload's reference, and
+  ///     the child would leak the payload.
+  ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so
+  ///     `willLeave` may invoke multicasts.
   ///   - didLeave: Called for each frame after it has been withdrawn.
   func clear(
     release: (_ payload: UInt, _ target: Target) -> Void,

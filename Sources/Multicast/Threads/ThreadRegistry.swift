@@ -20,8 +20,8 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // If the thread is already ending, ignore the failure. The library's destructor will then not
-    // run again, which matters only if the thread is also cancelled inside a call.
+    // If the thread is already ending, ignore the failure. It means only that the library's
+    // destructor will not run again, which matters only if the thread is cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -41,8 +41,8 @@ enum ThreadRegistry {
   }
 
   /// Called at the end of an operation that may have taken a record. Only the operation that has
-  /// taken the record gives it back. Operations nested inside it, which the caller's functions may
-  /// perform, find the record and keep it.
+  /// taken the record gives it back. The caller's functions may perform other operations inside
+  /// that operation. Those operations find the record, and do not give it back.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }

@@ -7,7 +7,7 @@ enum Wait {
   case nothing
   /// A wait until the running calls to a registration's delegate have returned.
   case calls(Token)
-  /// Like `calls`, but for several registrations. The token belongs to the first of them.
+  /// Like `calls`, but for several registrations. The token belongs to the first registration.
   case callsOfSeveral(Token)
   /// A wait for one thread. The pointer is the address of the thread's identity, which is none if
   /// the thread is unknown.
@@ -24,7 +24,8 @@ enum Wait {
   struct QueuedCalls {
     /// The address of the receipt. A thread that runs one of the calls has this address in a frame.
     let receipt: UInt
-    /// The lower half counts the references to the receipt. The waiting thread holds one of them.
+    /// The lower half counts the references to the receipt. The waiting thread holds one of these
+    /// references.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
     /// The queue's slot, which may have been reused, and the queue's handle.
     let slot: UnsafeMutablePointer<SlotHeader>
@@ -40,7 +41,8 @@ enum Wait {
       UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
     }
 
-    /// Whether the queue still exists. Once it has been destroyed, only running calls are left.
+    /// Whether the queue still exists. Once the queue has been destroyed, only the running calls
+    /// are left to wait for.
     var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
@@ -92,8 +94,8 @@ enum Wait {
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // Read the handle after the consumer. Otherwise the consumer might already belong to the next
-      // queue in the slot.
+      // Read the handle after the consumer. In the other order, the consumer might already belong
+      // to the next queue in the slot.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }
@@ -102,7 +104,7 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed is enough, because the identity that was read may be outdated at any moment anyway.
+    // Relaxed is enough, because the identity may change right after this read anyway.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
@@ -126,8 +128,8 @@ struct Timeout {
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
   /// The timeout of removals. There is no limit, except that a thread inside exit() does not wait.
-  /// If it did, and another thread were in a call that never returns, the destructors of static
-  /// objects would wait for that call forever.
+  /// If such a thread waited, and another thread were in a call that never returns, the destructors
+  /// of static objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
 
   static func nanoseconds(_ timeout: UInt64) -> Timeout {

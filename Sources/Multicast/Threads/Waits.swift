@@ -28,7 +28,7 @@ enum Waits {
   ///
   /// - Parameter key: The key to sleep on if `wait` itself has no key.
   /// - Returns: `ok`; `timeout`; or `pending` if the threads that can make the condition true are
-  ///   waiting for this thread, directly or through others.
+  ///   waiting for this thread, directly or through other threads.
   @discardableResult @inline(never) static func sleep(
     for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
     until isTrue: () -> Bool
@@ -44,8 +44,8 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. It searches when its wait begins,
-  /// and again when the set of threads that can end waits may have changed.
+  /// Whether a thread has to search for a cycle before it sleeps. The thread searches when its wait
+  /// begins, and again when the set of threads that can end waits may have changed.
   ///
   /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
   /// critical section. Threads that go to sleep later find the wait in their own searches, so this
@@ -56,7 +56,7 @@ enum Waits {
   /// record. The thread then searches before it sleeps again. If searches did not ignore the wait,
   /// they would find cycles that do not exist. For instance, thread A ends the wait of thread B,
   /// and then waits for a call that B is in. B's wait is over, but it is still in the graph, and
-  /// leads back to A.
+  /// leads the search back to A.
   enum SearchNeeded { case begins, again, no }
 
   /// Wakes the threads sleeping on a key, which then check their conditions again.
@@ -72,7 +72,8 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has been sleeping on a key the longest. It checks its condition again.
+  /// Wakes the thread that has been sleeping on a key the longest, which then checks its condition
+  /// again.
   ///
   /// - Parameter none: Called under the lock if, apart from the woken thread, no thread is sleeping
   ///   on the key.
@@ -100,8 +101,8 @@ enum Waits {
   /// Releases the lock, sleeps until this thread is woken or the timeout has expired, and takes the
   /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread has been woken spuriously. If so, it sleeps at the
-  ///   front of its list.
+  /// - Parameter isAgain: Whether the thread has been woken spuriously, so that it must sleep at
+  ///   the front of its list.
   /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
@@ -145,7 +146,7 @@ enum Waits {
 
   /// One of the sleeping threads without a record.
   ///
-  /// - Parameter place: The number of threads before it in the list.
+  /// - Parameter place: The number of threads that precede the thread in the list.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -198,11 +199,11 @@ enum Waits {
 
 /// The search for a cycle of waits. The caller holds the waits' lock.
 extension Waits {
-  /// How far the search has processed a thread.
+  /// The state of a thread in the search.
   enum Search: UInt8 { case unknown, reached, followed }
 
-  /// Whether the threads that can end this wait are waiting for this thread, directly or through
-  /// others.
+  /// Whether the threads that can end the wait `first` are waiting for this thread, directly or
+  /// through other threads.
   ///
   /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
   /// end `first`, and follows the wait of each thread that it reaches. If it reaches this thread,
@@ -210,9 +211,9 @@ extension Waits {
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Any thread may be that
   /// consumer, including this thread, so the wait counts as a cycle. There is one exception. If
-  /// `first` is itself a wait for a queue, this thread is not expected to run the other queue,
+  /// `first` is itself a wait for a queue, this thread is not expected to run the reached queue,
   /// because no thread has run that queue and this thread is about to sleep. The consumer may then
-  /// be any of the sleeping threads, so the search continues with all of them.
+  /// be any sleeping thread, so the search continues with all sleeping threads.
   ///
   /// A thread that goes to sleep later makes the same search, and finds this wait published. Other
   /// threads can be waiting for a thread outside all calls only because they expect it to run a

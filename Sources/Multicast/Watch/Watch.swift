@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A caller's functions, which the library notifies of the calls that one multicast makes, or that
+/// A caller's functions, to which the library reports the calls that one multicast makes, or that
 /// all multicasts make.
 ///
 /// A bit of the invoker word says whether a multicast is watched, so an unwatched invocation needs
@@ -11,8 +11,8 @@ import Synchronization
 ///
 /// A watch may be removed at any time. Therefore, while one of its functions runs, the watch is the
 /// hazard in one of the thread's frames. The hazard is set under the watches' lock. A thread that
-/// removes the watch takes the lock later, so it sees the hazard. It then waits until the hazard is
-/// cleared, in the same way as for a call.
+/// removes the watch takes the lock later, so it sees the hazard. That thread then waits until the
+/// hazard is cleared, as it would wait for a call to a delegate.
 struct Watch: Linked {
   let given: multicast_watch
   /// The multicast, or none for the watch of all multicasts.
@@ -28,7 +28,8 @@ struct Watch: Linked {
   /// The bit that the first invoker of a multicast sets in the invoker word: `Multicast.watched` if
   /// all multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough: if a first invoker does not see the flag, `update` finds its multicast.
+  /// Relaxed is enough: if a first invoker does not see a new flag, `update` finds the invoker's
+  /// multicast.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -74,14 +75,14 @@ struct Watch: Linked {
     }
     update(multicast)
     if last.isNone { return .ok }
-    // Pairs with the fence in `end`: either this thread sees that the hazard has been cleared, or
-    // the other thread sees the new id and wakes this thread.
+    // This fence pairs with the fence in `end`. Either this thread sees that the hazard has been
+    // cleared, or the thread in `end` sees the new id and wakes this thread.
     Fence.full()
     return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
   /// Returns a block for a new watch. The watch of all multicasts has a static block, so setting it
-  /// needs no memory. The lock guards this block.
+  /// needs no memory. The watches' lock guards this block.
   private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
     let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
@@ -141,7 +142,7 @@ struct Watch: Linked {
     InvocationList.warningWatches.store(watches &+ change, ordering: .relaxed)
   }
 
-  /// The smallest number of delegates at which the watch is notified; 0 for never.
+  /// The smallest number of delegates at which the watch is notified, or 0 if it is never notified.
   var warningCount: UInt32 {
     let count =
       given.listener_warning == nil || given.listener_warning_count == 0
@@ -153,7 +154,7 @@ struct Watch: Linked {
   var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
   /// Updates the `watched` bits in the invoker words. If several threads set watches concurrently,
-  /// they all compute the same bits, so the order does not matter.
+  /// all of them compute the same bits, so the order of their updates does not matter.
   ///
   /// The first invoker of a multicast registers under the stripe's lock, or at a moment when no
   /// thread holds that lock. If the invoker registers after this thread has held the lock, it sees
@@ -181,8 +182,8 @@ struct Watch: Linked {
 
   // MARK: - Notifier
 
-  /// Returns the watch that applies to a multicast: its own watch or else the watch of all
-  /// multicasts. The caller holds the lock.
+  /// Returns the watch that applies to a multicast, which is its own watch if there is one, and
+  /// otherwise the watch of all multicasts. The caller holds the lock.
   ///
   /// - Parameter target: The handle of the multicast. The handle's kind may have changed, because
   ///   the multicast may be destroyed while its delegates are being called.
@@ -202,9 +203,9 @@ struct Watch: Linked {
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
   /// Returns a delegate's multicast, for `watching`. The caller calls this function before it
-  /// checks whether the delegate is live. If the delegate is live, the result is its multicast.
-  /// After the call to the delegate, it would be too late: the delegate may destroy the multicast,
-  /// and the slot may then be reused.
+  /// checks whether the delegate is live. If the delegate is live, the result is its multicast. A
+  /// read after the call to the delegate would be too late, because the delegate may destroy the
+  /// multicast, and the slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -336,7 +337,7 @@ struct StallDetection {
     if slow != 0 && !isBeyond { moment = end }
   }
 
-  /// How long the thread may sleep before it has to check `isOver`.
+  /// The timeout after which the thread has to check `isOver`.
   func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
