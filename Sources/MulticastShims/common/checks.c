@@ -40,7 +40,7 @@ uint32_t shims_checks_rank(const void *lock) {
   return index < SHIMS_NAME_LOCK ? 2 : (uint32_t)(3 + index - SHIMS_NAME_LOCK);
 }
 
-// Uses dprintf(), because a check may fail in a signal handler that has interrupted code holding
+// Uses dprintf(), because a check may fail in a signal handler, and the interrupted code may hold
 // stderr's lock.
 void shims_checks_fail(const uint8_t *file, size_t line, const uint8_t *what, uint64_t value,
                        uint64_t other, const uint8_t *changed_file, size_t changed_line) {

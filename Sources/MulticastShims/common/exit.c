@@ -3,9 +3,9 @@
 #include "shims.h"
 
 // exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers,
-// starting with the most recent one. The destructors of static objects are exit handlers, too.
-// Therefore the library gives the main thread an object whose destructor registers a handler, so
-// that exit() calls this handler before all others. If main() calls pthread_exit(), that destructor
+// starting with the most recent one. The destructors of static objects are exit handlers, too. The
+// library's handler has to run before all others. Therefore the library gives the main thread an
+// object whose destructor registers this handler. If main() calls pthread_exit(), that destructor
 // runs early, and exit() first calls the handlers that have been registered since.
 static int has_exit_begun;
 
@@ -30,9 +30,8 @@ void shims_watch_process_exit(void) {
   if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
 }
 #else
-// The library must load even where these functions are missing. __cxa_thread_atexit_impl() does not
-// exist in musl and in versions of glibc before 2.18, and in versions of glibc before 2.34, dlsym()
-// is in libdl.
+// The library must load even where these functions are missing. musl and glibc before 2.18 lack
+// __cxa_thread_atexit_impl(), and dlsym() is in libdl before glibc 2.34.
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
 void *dlsym(void *library, const char *name) __attribute__((weak));
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__LP64__)

@@ -68,7 +68,8 @@ bool shims_watch_fork(void) {
 // macOS runs constructors in the order in which the objects were linked. Priorities have no effect.
 #define FIRST constructor
 // The linker has no option that keeps a library mapped after dlclose(), so the library opens itself
-// once more. If it was linked statically, it opens the program or the library that contains it.
+// once more. If the library was linked statically, it opens the program or the library that
+// contains it.
 static void stay_mapped(void) {
   Dl_info own;
   if (dladdr(&shims_exit_key, &own) == 0) return;

@@ -22,7 +22,8 @@
 #define STAP_SDT_ARG_CONSTRAINT r
 #include <sys/sdt.h>
 // Tools compute a probe's address relative to this symbol. Only notes refer to the symbol. Some
-// linkers ignore references from notes, and would remove the symbol. This relocation keeps it.
+// linkers ignore references from notes, and would remove the symbol. This relocation keeps the
+// symbol.
 #define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
 #else
 #define STAP_PROBE1(provider, name, a) (void)(a)

@@ -20,9 +20,9 @@
 
 // ---- The system ----------------------------------------------------------------------------
 
-// The system is Linux unless the compiler or a MULTICAST_SYSTEM_ macro names another one, because
-// Swift's cross-compilation targets name no system. On Linux, each of these functions is inline,
-// and most of them consist of one system call.
+// If neither the compiler nor a MULTICAST_SYSTEM_ macro names another system, the system is Linux,
+// because the targets with which Swift cross-compiles name no system. On Linux, each of these
+// functions is inline, and most of them consist of one system call.
 #if defined(MULTICAST_SYSTEM_WINDOWS)
 #define SHIMS_WINDOWS 1
 #define SHIMS_SYSTEM SHIMS_HIDDEN
@@ -67,8 +67,8 @@ static inline void *shims_get_thread_record_again(void) {
 
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
-// Whether the library's thread destructor has run on the calling thread. After that, only other
-// destructors can still call the library on this thread.
+// Whether the library's thread destructor has run on the calling thread. Once it has run, only
+// other destructors can still call the library on this thread.
 extern SHIMS_HIDDEN __thread bool shims_thread_is_ending SHIMS_TLS;
 
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
@@ -90,8 +90,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 #ifndef SHIMS_CL
 
-// Returns the same address, but hides its origin from the compiler, so that a loop keeps addresses
-// in registers instead of counting down a length.
+// Returns the same address, but hides the address's origin from the compiler, so that a loop keeps
+// addresses in registers instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
@@ -119,7 +119,7 @@ static inline void shims_full_fence(void) {
 SHIMS_HIDDEN bool shims_membarrier_register(void);
 
 // Makes every running thread of the process execute a full fence before this function returns true.
-// Returns false if the kernel refuses.
+// Returns false if the kernel refuses to do so.
 SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
 SHIMS_SYSTEM void shims_deallocate(void *block);
 
 // Gives back to the system the pages that lie entirely within a block from libc's allocator. Each
-// of these pages is then either zero or unchanged. Returns their total size in bytes. Preserves
-// errno.
+// of these pages is then either zero or unchanged. Returns the total size of the pages in bytes.
+// Preserves errno.
 SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
 // Maps zeroed pages, for which the system allocates no memory until they are used. Returns NULL if
@@ -236,8 +236,8 @@ typedef struct shims_stripe {
 
 #define SHIMS_STRIPE_COUNT 32
 
-// Each stripe occupies two cache lines of its own, so that neighbouring stripes do not slow each
-// other down.
+// Each stripe has two cache lines to itself, so that neighbouring stripes do not slow each other
+// down.
 typedef union shims_padded_stripe {
   shims_stripe stripe;
   char padding[128];
@@ -332,14 +332,16 @@ static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[sl
 
 SHIMS_SYSTEM uint64_t shims_now_ns(void);
 
-// If the word has this value, sleeps until woken, or until `deadline_ns` on the monotonic clock
-// (UINT64_MAX: no deadline). May return spuriously. Not a cancellation point. Preserves errno.
+// If the word has this value, sleeps until another thread wakes this thread, or until `deadline_ns`
+// on the monotonic clock. UINT64_MAX means that there is no deadline. May return spuriously. Not a
+// cancellation point. Preserves errno.
 SHIMS_SYSTEM void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns);
 
 // Wakes up to `count` threads that are sleeping on this word.
 SHIMS_SYSTEM void shims_futex_wake(uint32_t *word, int count);
 
-// Sleeps briefly, for use in retry loops. Unlike yielding, this lets threads of lower priority run.
+// Sleeps briefly. Retry loops call this function instead of yielding, because it lets threads of
+// lower priority run.
 SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
@@ -411,8 +413,8 @@ typedef struct shims_place {
 // Reads the system's name for a thread of this process. The name is empty if there is none.
 SHIMS_HIDDEN void shims_read_thread_name(uint32_t thread, shims_label *name);
 
-// Finds the location of an address. Returns false if it is in no module. Allocates no memory, and
-// acquires no lock that is held while a library's constructors or destructors run.
+// Finds the location of an address. Returns false if the address is in no module. Allocates no
+// memory, and acquires no lock that is held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
 // Makes shims_locate() return false from now on.
 SHIMS_HIDDEN void shims_locate_none_in_child(void);
@@ -430,8 +432,8 @@ SHIMS_SYSTEM uint64_t shims_get_process_id(void);
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 
-// Acquire and release the locks of the shims for this system. A fork acquires these locks after the
-// library's other locks.
+// Acquire and release the locks of the shims for this system. A fork acquires these locks after all
+// other locks of the library.
 SHIMS_SYSTEM void shims_lock_system(void);
 SHIMS_SYSTEM void shims_unlock_system(bool is_child);
 
@@ -459,8 +461,9 @@ SHIMS_HIDDEN void shims_after_fork_in_child(void);
 // Before a fork, the most recently registered handler is called first. If an allocator was loaded
 // after the library, its handlers, which acquire the allocator's lock, are between the two
 // registrations. A thread that holds a lock of the library may be waiting for the allocator's lock.
-// So the fork must acquire the library's locks first, which it does in the handler that is
-// registered here. The caller must hold no lock. Returns false if memory has run out.
+// So the fork must acquire the library's locks before the allocator's lock. It does so in the
+// handler that this function registers. The caller must hold no lock. Returns false if memory has
+// run out.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.

@@ -5,7 +5,7 @@
 // waited for a removal, a report that is meant to show this wait would hang in dladdr().
 // dl_iterate_phdr() acquires another lock, which threads hold only while they change or read the
 // list of libraries. In the child of a fork, a thread that no longer exists may hold even that
-// lock, so nothing is located there.
+// lock, so shims_locate() returns false there.
 
 #define _GNU_SOURCE
 #include "shims.h"
@@ -65,7 +65,7 @@ static void copy(char *to, const char *from) {
   to[length] = '\0';
 }
 
-// Copies the names, because the library may be unloaded as soon as this function has returned.
+// Copies the names, because the module may be unloaded as soon as this function has returned.
 static int look(struct dl_phdr_info *module, size_t size, void *context) {
   shims_place *place = context;
   uintptr_t offset = (uintptr_t)place->offset - module->dlpi_addr;

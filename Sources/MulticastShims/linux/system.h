@@ -18,7 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-// Inlining this saves one call per add.
+// Inlining this function saves one call per add.
 __attribute__((always_inline)) static inline void *shims_allocate(size_t size, size_t alignment);
 
 #include "../common/threads.h"
@@ -58,8 +58,8 @@ static inline void shims_trim_malloc(void) {
 // ---- Waiting -------------------------------------------------------------------------------
 
 // For this system call, the kernel's timespec consists of two longs, regardless of the size of
-// libc's time_t. On a 32-bit processor, the latest deadline is therefore LONG_MAX seconds, or 68
-// years, after the system was started.
+// libc's time_t. On a 32-bit processor, the latest deadline is therefore LONG_MAX seconds (68
+// years) after the start of the system.
 static inline void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
   const uint64_t seconds = deadline_ns / 1000000000u;
   struct {

@@ -1,4 +1,4 @@
-// Event descriptors implemented with pipes: the counterpart of eventfd.
+// Implements event descriptors with pipes, as the counterpart of eventfd.
 
 #include "shims.h"
 

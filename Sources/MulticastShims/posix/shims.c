@@ -7,13 +7,14 @@
 #include "../common/threads.h"
 #include "posix.h"
 
-// Without a barrier, all multicasts use full fences.
+// POSIX has no barrier for other threads, so all multicasts use full fences.
 bool shims_membarrier_register(void) { return false; }
 bool shims_membarrier(void) { return false; }
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// POSIX has no function that returns the pages of a block or malloc()'s free memory to the system.
+// POSIX has no function that returns memory to the system, neither the pages of a block nor
+// malloc()'s free memory.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;

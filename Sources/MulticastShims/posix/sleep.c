@@ -1,5 +1,5 @@
-// The counterpart of futexes: mutexes and condition variables let threads sleep until a word
-// changes.
+// Implements the counterpart of futexes with mutexes and condition variables. Threads sleep until a
+// word changes.
 
 #include "shims.h"
 
@@ -12,7 +12,7 @@
 #include "posix.h"
 
 // A sleeping thread, on its own stack. Each sleeper has its own condition variable, so that waking
-// one thread wakes no other, whether it is sleeping on the same word or not.
+// one thread wakes no other thread, not even one that is sleeping on the same word.
 typedef struct sleeper {
   const uint32_t *word;
   struct sleeper *next;
@@ -61,7 +61,7 @@ static struct timespec time_of(uint64_t ns) {
                            .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-// Returns false when the time is up.
+// Returns false if the deadline has passed.
 static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX) return pthread_cond_wait(&own->condition, &own->mutex) == 0;
 #ifdef __APPLE__  // no condition has the monotonic clock
@@ -89,7 +89,8 @@ static bool enter(bed *to, sleeper *own, uint32_t value) {
   return ok;
 }
 
-// Removes the sleeper from the list. After this call, no waking thread accesses the sleeper.
+// Removes the sleeper from the list. After this call, no thread that wakes others accesses the
+// sleeper.
 static void leave(bed *from, const sleeper *own) {
   shims_lock_mutex(&from->mutex);
   if (!own->is_woken) {

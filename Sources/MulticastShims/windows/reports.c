@@ -3,8 +3,8 @@
 // Locating a function must acquire no lock. The functions of Windows that find a module acquire the
 // loader's lock, which a thread holds while it runs the destructors of a library that is being
 // unloaded. If such a destructor waited for a removal, a report that is meant to show this wait
-// would hang, waiting for that lock. Therefore this file reads a module's tables from the module's
-// headers in memory.
+// would itself wait for the loader's lock forever. Therefore this file reads a module's tables from
+// the module's headers in memory.
 
 #include "../include/shims.h"
 
@@ -110,7 +110,7 @@ void shims_locate_none_in_child(void) {}
 // ---- Writing -------------------------------------------------------------------------------
 
 // Each C library has its own descriptors, and a process may contain several C libraries. Only the
-// descriptors of standard output and standard error mean the same in all C libraries.
+// descriptors of standard output and standard error are the same in all C libraries.
 long shims_write_once(int descriptor, const void *text, size_t size) {
   const DWORD error = GetLastError();
   const DWORD most = size < LONG_MAX ? (DWORD)size : LONG_MAX;

@@ -1,8 +1,8 @@
 // The functions for Windows 8 and later on x86-64. This is a preview that has been run only under
 // Wine.
 //
-// The functions preserve the error code of GetLastError(), just as the functions for other systems
-// preserve errno, because it belongs to the program's code.
+// The functions preserve the error code of GetLastError(), because the error code belongs to the
+// program's code. The functions for other systems preserve errno for the same reason.
 
 #include "../include/shims.h"
 
@@ -19,7 +19,7 @@
 // ---- Fences --------------------------------------------------------------------------------
 
 // In Wine 8.0, FlushProcessWriteBuffers() does nothing, and a program cannot detect this. Therefore
-// a process that runs under Wine uses full fences.
+// the library uses full fences under Wine.
 bool shims_membarrier_register(void) {
 #ifdef MULTICAST_WITHOUT_MEMBARRIER
   return false;
@@ -79,8 +79,9 @@ __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 // returns false, so that removals wait for these threads.
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
-// Called when no other thread is left that could wake the calling thread. Windows itself ends a
-// process with the same exit code if a thread would wait for a critical section forever.
+// Called when no other thread is left that could wake the calling thread. Windows itself uses the
+// same exit code when it ends a process in which a thread would otherwise wait for a critical
+// section forever.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);
