@@ -127,8 +127,8 @@ extension Multicast {
       if !(record == thread) { return true }
       isOwn = true
     }
-    // This thread sees its own biased frames, but other threads may not, so the switch is still
-    // unsettled if there are any.
+    // Other threads may not see this thread's biased frames, so the switch stays unsettled if there
+    // are any.
     if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }

@@ -13,11 +13,11 @@ struct Multicast {
     var header: SlotHeader
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
-    /// The invoker word: the handle of the multicast plus a number and the bits below. The number
-    /// is 0 if no thread has invoked the multicast, the number of the thread's record if only one
-    /// thread has, and `multipleInvokers` if several have. An invocation takes the fast path if the
-    /// word is open, or if it contains the number of the invocation's thread and no special bits.
-    /// The word may still belong to the slot's previous multicast.
+    /// The invoker word: the handle of the multicast plus a number and the bits that are defined
+    /// below. The number is 0 if no thread has invoked the multicast, the number of the thread's
+    /// record if only one thread has, and `multipleInvokers` if several have. An invocation takes
+    /// the fast path if the word is open, or if it contains the number of the invocation's thread
+    /// and no special bits. The word may still belong to the slot's previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.

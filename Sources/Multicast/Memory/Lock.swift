@@ -8,10 +8,11 @@ import Synchronization
 /// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
-/// any of these locks, it calls none of the caller's functions except an allocator's, and it
-/// executes no heavy fence.
+/// any of these locks, it executes no heavy fence, and calls none of the caller's functions except
+/// the functions of an allocator.
 struct Lock {
-  /// 0: free. 1: held. 2: held, and other threads may be sleeping.
+  /// The word is 0 if the lock is free, 1 if it is held, and 2 if it is held and other threads may
+  /// be sleeping.
   let word: UnsafeMutablePointer<UInt32>
 
   /// Guards the members of the lifetimes whose indices share this lock. A thread holds at most one
@@ -179,7 +180,7 @@ struct Stripe {
   }
 }
 
-/// Annotations for the thread sanitizer (see `shims.h`). They are empty in other builds.
+/// Annotations for the thread sanitizer (see `shims.h`). The annotations are empty in other builds.
 extension Lock {
   private func noteLocked(byTrying: Bool) {
     #if MULTICAST_SANITIZE_THREAD
@@ -197,8 +198,8 @@ extension Lock {
 /// Checks that threads take locks in the lock order. Also checks that they hold no lock while they
 /// call the caller's functions or execute a heavy fence, because both can take arbitrarily long.
 ///
-/// These checks also detect some unsupported uses of the library: by a signal handler or an
-/// allocator that runs while its thread holds a lock, and by the child of a `vfork`.
+/// These checks also detect some callers that are not supported: a signal handler or an allocator
+/// that runs while its thread holds a lock, and the child of a `vfork`.
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS

@@ -98,8 +98,8 @@ struct SlotPool {
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that has ever been taken, and perhaps some that have not. Called only in the
-  /// child of a fork, for pools that do not share their directory.
+  /// Visits every slot that has ever been taken, and perhaps some that have never been taken.
+  /// Called only in the child of a fork, for pools that do not share their directory.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -158,8 +158,8 @@ extension SlotPool: Checked {
 }
 
 extension SlotPool {
-  /// Removes all slabs without a used slot from this pool and frees them. The caller holds the
-  /// pool's lock and the slab lock.
+  /// Removes all slabs without a used slot from this pool, and adds them to the free slabs. The
+  /// caller holds the pool's lock and the slab lock.
   ///
   /// - Parameter isIdle: Whether a vacant slot contains nothing that must be preserved.
   /// - Complexity: O(vacant slots).

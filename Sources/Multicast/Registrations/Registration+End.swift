@@ -31,7 +31,8 @@ extension Registration {
 extension RegistrationChain {
   /// Extracts all registrations whose delegates are not being called by any thread.
   ///
-  /// - Parameter token: The token of the only registration to consider, or none for all.
+  /// - Parameter token: The token of the only registration to consider, or none to consider all
+  ///   registrations.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }

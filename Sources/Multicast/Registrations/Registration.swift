@@ -229,7 +229,7 @@ struct Registration {
     storage.pointee.word = UnsafeMutableRawPointer(details)
   }
 
-  /// Activates the registration in a slot that has just been taken, with a new token.
+  /// Activates a registration in a slot that has just been taken, and gives it a new token.
   ///
   /// - Parameters:
   ///   - flags: Any of `once`, `shared` and `special`.
@@ -249,7 +249,7 @@ struct Registration {
     return token
   }
 
-  /// Pauses a live registration, or ends the pause.
+  /// Pauses or resumes a live registration.
   func setPaused(_ isPaused: Bool) {
     let flags = ownerAndFlags & ~Flags.paused | (isPaused ? Flags.paused : 0)
     ownerAndFlags = flags

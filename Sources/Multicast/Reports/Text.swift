@@ -45,7 +45,7 @@ struct Text {
     self.line = line
   }
 
-  /// Stores a label for the next line; nil for none.
+  /// Stores a label for the next line. Nil means that there is no label.
   @inline(never)
   mutating func keep(_ label: UnsafeMutablePointer<shims_label>?) {
     self.label = label?.pointee ?? shims_label()

@@ -203,7 +203,8 @@ struct ThreadBlock {
 
   /// Returns the pages of a group to the system, if possible.
   ///
-  /// - Returns: the number of bytes. If it is not 0, all records of the group are now zero.
+  /// - Returns: the number of returned bytes. If it is not 0, all records of the group are now
+  ///   zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }

@@ -337,7 +337,7 @@ struct StallDetection {
     if slow != 0 && !isBeyond { moment = end }
   }
 
-  /// The timeout after which the thread has to check `isOver`.
+  /// Limits the timeout of the thread's sleep, so that the thread checks `isOver` in time.
   func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }

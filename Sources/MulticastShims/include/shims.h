@@ -74,7 +74,7 @@ extern SHIMS_HIDDEN __thread bool shims_thread_is_ending SHIMS_TLS;
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
 static inline void shims_set_thread_ending(void) { shims_thread_is_ending = true; }
 
-// How many `release` functions are on the calling thread's stack.
+// The number of `release` functions that are on the calling thread's stack.
 extern SHIMS_HIDDEN __thread uint32_t shims_release_depth SHIMS_TLS;
 
 static inline uint32_t shims_get_release_depth(void) { return shims_release_depth; }
@@ -370,7 +370,8 @@ SHIMS_SYSTEM int shims_event_replace(int descriptor);
 // and garbage collectors interrupt a thread. If `stack_size` is 0, the system's default applies.
 SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
-// A thread's name, shortened to the length that the system supports. Empty if there is none.
+// A thread's name, shortened to the length that the system supports. The text is empty if there is
+// no name.
 typedef struct shims_thread_name {
   char text[16];
 } shims_thread_name;
@@ -381,7 +382,7 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
   return name;
 }
 
-// A human-readable label, shortened to fit. Empty if there is none.
+// A human-readable label, shortened to fit. The text is empty if there is no label.
 typedef struct shims_label {
   char text[64];
 } shims_label;
