@@ -4,59 +4,64 @@ import Synchronization
 /// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
 /// A new multicast is *biased* to its invocations: they execute light fences, and each removal
-/// executes a heavy fence. If removals closely follow each other, bias costs more than it saves, so
-/// the multicast becomes *fenced*: its invocations execute a full fence for each delegate, and its
-/// removals execute no heavy fence. After the removals stop, the multicast becomes biased again.
-/// The mode is part of the invoker word, which each invocation compares anyway, so biased
-/// invocations pay nothing for the choice.
+/// executes a heavy fence. If removals closely follow each other, their heavy fences cost more than
+/// light fences save. The multicast then becomes *fenced*: its invocations execute a full fence for
+/// each delegate, and its removals execute no heavy fence. When the removals stop, the multicast
+/// becomes biased again. The mode is part of the invoker word, which each invocation compares
+/// anyway, so the choice costs biased invocations nothing.
 ///
 /// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
-/// full fence, and stores the current stamp in `unsettledSince`. An invocation that has read the
-/// old mode is still biased, so its hazards are visible to writers only after a heavy fence. A
-/// fenced invocation tags the target of its frame as fenced before it executes its full fence, so
-/// writers can distinguish fenced invocations from biased ones.
+/// full fence, and stores the current stamp in `unsettledSince`. Invocations that have read the old
+/// mode are still biased: until a writer has executed a heavy fence, it may not see their hazards.
+/// A fenced invocation tags its frame's target before it executes its full fence, so writers can
+/// tell fenced invocations from biased ones.
 ///
-/// Consider a heavy fence that began after the stamp was read. Once it is over, there are two cases
-/// for each invocation. Either its frame is visible and has no tag, so the invocation may be
-/// biased; or the invocation reads the mode after the heavy fence, and sees that the multicast is
-/// fenced. So removals continue to execute heavy fences until a heavy fence that began after the
-/// switch is over and no frame of this multicast can belong to a biased invocation. From then on,
-/// all invocations are fenced. A removal retires the registration, executes a full fence and checks
-/// the hazards, while an invocation sets its hazard, executes a full fence and checks the slot. At
-/// least one of the two sees the other's store. The same argument holds for a replaced list and a
-/// frame that names it.
+/// After the switch, removals still execute heavy fences. Once a heavy fence that began after the
+/// stamp was read has completed, a removal checks the frames. For each invocation, one of these
+/// statements is true:
 ///
-/// **From fenced to biased.** An invocation stores the mode under the stripe's lock, with release,
-/// and biased invocations read it with acquire. So a biased invocation sees every change by a
-/// writer that held the lock before the switch, and that writer needs no heavy fence before it
-/// checks the frames. A writer that takes the lock after the switch finds the new mode, and
-/// executes the heavy fence. The switch does not have to wait for any invocation.
+/// - Its frame is visible. If the frame has no tag, the invocation may be biased.
+/// - Its frame is not visible yet. The invocation then reads the mode after the completed heavy
+///   fence, so it sees that the multicast is fenced.
+///
+/// So if no visible frame of this multicast lacks the tag, all invocations are fenced from then on,
+/// and removals need no heavy fence. A removal retires the registration, executes a full fence and
+/// checks the hazards. An invocation sets its hazard, executes a full fence and checks the slot. At
+/// least one of the two sees the other's store, so a full fence on each side is enough. The same
+/// argument holds for a replaced list and a frame that names it.
+///
+/// **From fenced to biased.** A fenced invocation stores the new mode under the stripe's lock, with
+/// release, and invocations read the mode with acquire. There are two kinds of writers:
+/// - A writer that held the lock before the switch needs no heavy fence before it checks the
+///   frames, because every biased invocation sees its changes.
+/// - A writer that takes the lock after the switch finds the new mode, and executes a heavy fence.
+/// So the switch does not have to wait for any invocation.
 struct Bias: ~Copyable {
-  /// For a fenced multicast: the stamp of the switch from biased to fenced, plus 1, while a biased
-  /// invocation may still be running; otherwise 0. Always 0 without membarrier.
+  /// In a fenced multicast, this is the stamp of the switch from biased to fenced, plus 1, while a
+  /// biased invocation may still be running. Otherwise it is 0. Without membarrier, it is always 0.
   ///
-  /// The stripe's lock guards this field. The other fields only affect speed. Several threads may
-  /// update them at the same time, and updates may be lost.
+  /// The stripe's lock guards this field. The other fields affect only speed, so several threads
+  /// may update them at the same time, and updates may be lost.
   var unsettledSince: UInt64
-  /// For a biased multicast: the time at which the last heavy fence ended, in units of 64 ns. For a
-  /// fenced multicast: the number of delegates called since the last removal.
+  /// In a biased multicast, this is the time at which the last heavy fence ended, in units of 64
+  /// ns. In a fenced multicast, it is the number of delegates called since the last removal.
   let clock: Atomic<UInt32>
-  /// For a biased multicast: the number of heavy fences in close succession.
+  /// In a biased multicast, this is the number of heavy fences in close succession.
   let count: Atomic<UInt16>
-  /// The average duration of these fences, in units of 16 ns.
+  /// The average duration of the heavy fences that `count` counts, in units of 16 ns.
   let cost: Atomic<UInt16>
 
   /// A multicast becomes fenced after this many heavy fences in close succession.
   static var fencesBeforeChange: UInt16 { 12 }
-  /// Two heavy fences are in close succession if the time between them is shorter than this many
-  /// times the duration of the second.
+  /// Two heavy fences are in close succession if the time between them is less than this many times
+  /// the duration of the second fence.
   static var leisure: Int64 { 8 }
-  /// The maximum duration attributed to a heavy fence, in units of 16 ns. If a fence took longer,
-  /// the processor was running other threads.
+  /// The longest time that a heavy fence is assumed to take, in units of 16 ns. A fence that seems
+  /// to have taken longer was interrupted by other threads.
   static var highestCost: UInt64 { 2048 }
-  /// A multicast becomes biased again after this many fenced calls per 16 ns of a heavy fence's
-  /// duration, but not before `leastCalls` calls. With fewer calls than that between two
-  /// removals, the full fences of these calls cost less than the removal's heavy fence would.
+  /// A fenced multicast becomes biased again after this many fenced calls for every 16 ns that a
+  /// heavy fence takes, but not before `leastCalls` calls. If there are fewer calls between two
+  /// removals, the full fences of these calls cost less than a removal's heavy fence would.
   static var callsPerCost: UInt32 { 8 }
   static var leastCalls: UInt32 { 2048 }
   /// A thread counts this many calls before it adds them to the multicast's count.
@@ -74,8 +79,8 @@ extension Multicast {
         return number
       #else
         if number != 0 { return number }
-        // Pairs with the compare and swap of a first invoker, which checks the lock afterwards. On
-        // x86, taking the lock has already been a full fence.
+        // This fence pairs with the compare and swap of a first invoker, which then checks the
+        // lock. On x86, taking the lock has already been a full fence.
         Fence.full()
         return fields.invoker.load(ordering: .relaxed) &- handle.rawValue
       #endif
@@ -88,8 +93,8 @@ extension Multicast {
   }
 
   /// Returns the number with the `open` bits set or cleared. A word is open if invocations need no
-  /// special steps, and if no writer relies on a single invoker: either several threads have
-  /// invoked the multicast, or the multicast is observed and has an invoker.
+  /// special steps and no writer relies on a single invoker. No writer relies on one if several
+  /// threads have invoked the multicast, or if the multicast is observed and has an invoker.
   static func completed(_ number: UInt64) -> UInt64 {
     let isPlain = number & (fenced | watched | withPolicies) == 0
     let invoker = number & ~(special | open)
@@ -122,7 +127,8 @@ extension Multicast {
       if !(record == thread) { return true }
       isOwn = true
     }
-    // This thread sees its own frames, but other threads may not.
+    // Other threads may not see this thread's biased frames, so the switch stays unsettled if there
+    // are any.
     if !isOwn { fields.bias.unsettledSince = 0 }
     return false
   }
@@ -143,7 +149,8 @@ extension Multicast {
     let cost = UInt16(truncatingIfNeeded: min((end &- begin) >> 4, Bias.highestCost))
     let idle = UInt32(truncatingIfNeeded: begin >> 6) &- fields.bias.clock.load(ordering: .relaxed)
     fields.bias.clock.store(UInt32(truncatingIfNeeded: end >> 6), ordering: .relaxed)
-    // Signed, because another thread's heavy fence may have ended after this fence began.
+    // Convert `idle` to a signed number, because another thread's heavy fence may have ended after
+    // this fence began.
     let isSoon = Int64(Int32(bitPattern: idle)) < Int64(cost) &* Bias.leisure / 4
     let count = isSoon ? fields.bias.count.load(ordering: .relaxed) &+ 1 : 0
     let known = count > 1 ? fields.bias.cost.load(ordering: .relaxed) : cost
@@ -171,7 +178,8 @@ extension Multicast {
     // Publishing and withdrawing the frame costs about as much as two calls.
     let share = thread.storage.pointee.fencedCalls &+ UInt32(truncatingIfNeeded: called) &+ 2
     thread.storage.pointee.fencedCalls = share < Bias.share ? share : 0
-    // A watched invocation executes full fences in either mode, so do not count its calls.
+    // Do not count the calls of a watched invocation, because it executes full fences in either
+    // mode.
     if share < Bias.share || invokerNumber & Self.watched != 0 { return }
     let calls = fields.bias.clock.wrappingAdd(share, ordering: .relaxed).newValue
     let cost = UInt32(fields.bias.cost.load(ordering: .relaxed))

@@ -2,13 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A hash table of tokens, with open addressing, for finding a delegate's registrations in a large
-/// list.
+/// A hash table that finds a delegate's registrations in a large list. It contains tokens, and uses
+/// open addressing.
 ///
-/// The index is built once searches without it have taken longer than building it takes. Entries
-/// are never deleted, so a search skips the tokens of removed registrations. Equal delegates are in
-/// the table in the order of their adds. The caller holds the stripe's lock. Invocations do not use
-/// the index.
+/// A list's index is built after searches without it have taken as much time as building it takes.
+/// Entries are never deleted, so a search skips the tokens of removed registrations. The tokens of
+/// equal delegates are stored in the order in which the delegates were added. The caller holds the
+/// stripe's lock. Invocations do not use the index.
 struct DelegateIndex {
   private struct Header {
     /// The number of places minus 1. The number of places is a power of two.
@@ -18,8 +18,8 @@ struct DelegateIndex {
   }
 
   private static let headerSize = MemoryLayout<Header>.stride
-  /// A token is stored fewer than this many places after the place selected by its hash. If more
-  /// delegates are equal, a search without an index is faster anyway.
+  /// A token is stored fewer than this many places after the place that its hash selects. If there
+  /// are too many equal delegates for that, a search without an index is faster anyway.
   private static let longestProbe: UInt32 = 64
 
   private let storage: UnsafeMutablePointer<Header>
@@ -62,8 +62,9 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// A delegate's live registration. If there are several, returns the one with the highest
-  /// priority; among equal priorities, the one added first, which also comes first in the table.
+  /// Returns a delegate's live registration. If there are several, returns the one with the highest
+  /// priority. Among registrations of equal priority, returns the one that was added first, which
+  /// also comes first in the table.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)
@@ -107,7 +108,8 @@ struct DelegateIndex {
     return true
   }
 
-  /// Does not use the low bits of the product, because the low bits of all addresses are equal.
+  /// Returns the place that a delegate's hash selects. The hash leaves out the low bits of the
+  /// product, because the low bits of all addresses are equal.
   private func firstPlace(for delegate: multicast_delegate) -> UInt64 {
     let function = unsafeBitCast(delegate.function, to: UInt.self)
     let context = UInt64(UInt(bitPattern: delegate.context))

@@ -2,8 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The delegates of a multicast in the order of invocation. The list is one block of memory, with a
-/// header and entries of 16 bytes.
+/// The delegates of a multicast in the order of invocation. The list is one block of memory, which
+/// consists of a header and entries of 16 bytes each.
 ///
 /// Invocations read the list without a lock while one writer, which holds the stripe's lock,
 /// appends to it. The writer stores each entry once, before it increases the count to include the
@@ -11,9 +11,9 @@ import Synchronization
 /// that is too small or contains too many dead entries is replaced with a new list.
 struct InvocationList {
   struct Header: ~Copyable {
-    // The count is not the first field. If it were, the thread sanitizer would report false races:
-    // it reports a change to any field as a change to the struct's first bytes, and invocations
-    // read the count.
+    // The count is not the first field, because the thread sanitizer reports a change to any field
+    // as a change to the struct's first bytes. Invocations read the count, so the sanitizer would
+    // report false races.
     var capacity: UInt32
     /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
@@ -21,29 +21,30 @@ struct InvocationList {
     var live: UInt32
     /// The priority of the last entry. Delegates with a higher priority cannot be appended.
     var lastPriority: Int32
-    /// As long as the count is below this limit, an add may append without further checks. The
-    /// limit is the capacity, or lower if a watch wants a listener warning at a lower count.
+    /// While the count is below this limit, an add may append without further checks. The limit is
+    /// the capacity, or less if a watch wants a listener warning before the list is full.
     var limit: UInt32
-    /// The handle of the multicast. Its slot may be reused for another multicast before this list
-    /// is freed.
+    /// The handle of the list's multicast. The slot may be reused for another multicast before this
+    /// list is freed.
     var owner: Handle
-    /// In a retired list, this is twice its stamp, plus 1 if a heavy fence is needed. In a current
-    /// list, the low 32 bits are `warningCount`, and the high 32 bits are `warningWatch`.
+    /// In a retired list, this is twice the list's stamp, plus 1 if a heavy fence is needed. In the
+    /// current list, the low 32 bits are `warningCount`, and the high 32 bits are `warningWatch`.
     private var retirement: UInt64
     var next: Address?
 
     /// Whether every invocation that may be reading this retired list has a visible frame.
     ///
     /// A heavy fence that begins after the retirement makes these frames visible. No heavy fence is
-    /// needed if this thread was the single invoker or if invocations execute full fences.
+    /// needed if the thread that retired the list was the single invoker, or if invocations execute
+    /// full fences.
     var areReadersVisible: Bool {
       retirement & 1 == 0 || Fence.Stamp(rawValue: retirement >> 1).isFenced
     }
 
-    /// In the current list, the number of live delegates at which a watch is notified next; 0 if
-    /// unknown. A known number is higher than `limit`.
+    /// In the current list, this is the number of live delegates at which a watch is notified next,
+    /// or 0 if the number is not known. A known number is higher than `limit`.
     var warningCount: UInt32 { UInt32(truncatingIfNeeded: retirement) }
-    /// The number of that watch. The watch may have been replaced since.
+    /// The number of the watch to notify. The watch may have been replaced since.
     var warningWatch: UInt32 { UInt32(truncatingIfNeeded: retirement >> 32) }
 
     mutating func setWarning(_ count: UInt32, of watch: UInt32) {
@@ -72,26 +73,27 @@ struct InvocationList {
     var index: UnsafeMutableRawPointer? = nil
     /// The number of entries in the index, counted from the start of the list.
     var indexed: UInt32 = 0
-    /// The number of entries compared by searches for a delegate while there was no index.
+    /// The number of entries that searches for a delegate have compared without an index.
     var searched: UInt64 = 0
   }
 
   /// The number of watches that want listener warnings. It changes under the watches' lock.
   static let warningWatches = Atomic<UInt64>(0)
 
-  /// Relaxed is enough: if an add does not see a new watch, `Watch.update` finds the changed list.
+  /// Relaxed is enough: an add that does not see a new watch holds the stripe's lock before
+  /// `Watch.update` takes it, so `Watch.update` finds the list that the add has changed.
   static var areWarningsSet: Bool { warningWatches.load(ordering: .relaxed) != 0 }
 
   private static let smallestCapacity: UInt32 = 1
-  /// Lists of at least this capacity have a trailer. Searching a smaller list takes at most a
-  /// microsecond.
+  /// Only lists of at least this capacity have a trailer with an index, because searching a smaller
+  /// list takes at most a microsecond.
   private static let largeCapacity: UInt32 = 1000
   /// Adding one entry to an index takes as long as comparing this many entries.
   private static let searchesForIndex: UInt64 = 64
   private static let headerSize = 48
 
-  /// The address of the first entry, directly after the header. This address identifies the list,
-  /// because invocations read mostly entries and little of the header.
+  /// The address of the first entry, directly after the header. The library uses it as the address
+  /// of the list, because invocations read many entries but little of the header.
   typealias Address = UnsafeMutablePointer<Entry>
 
   let address: Address
@@ -108,15 +110,16 @@ struct InvocationList {
     nonmutating unsafeMutableAddress { block }
   }
 
-  /// The number of entries, including dead ones. Only for writers.
+  /// The number of entries, including dead ones. Only writers use this property.
   var count: UInt32 { header.count.load(ordering: .relaxed) }
   var live: UInt32 { header.live }
   var dead: UInt32 { count &- live }
   var room: UInt32 { header.capacity &- count }
-  /// Whether another entry can be appended without notifying a watch.
+  /// Whether another entry can be appended without replacing the list and without notifying a
+  /// watch.
   var hasRoomAtOnce: Bool { count < header.limit }  //~ limit_ignored
 
-  /// Whether a smaller list would save enough to be worth a copy.
+  /// Whether a smaller list would save enough memory to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
   /// Whether the list should be compacted, because too many entries are dead or too few are live
   /// for its capacity.
@@ -148,9 +151,9 @@ struct InvocationList {
     UnsafeMutableRawPointer(address + Int(header.capacity)).assumingMemoryBound(to: Trailer.self)
   }
 
-  /// The smallest capacity for this many delegates. The capacities are 1, 4, 10, 22, 46, 70, 106
-  /// and so on, because most multicasts have one delegate, and large lists should waste at most a
-  /// third.
+  /// Returns the smallest capacity that is sufficient for this many delegates. The capacities are
+  /// 1, 4, 10, 22, 46, 70, 106 and so on, because most multicasts have one delegate, and large
+  /// lists should waste at most a third of their memory.
   private static func capacity(for count: UInt32) -> UInt32 {
     var capacity = count > 46 ? 46 : smallestCapacity
     while capacity < count {
@@ -159,7 +162,7 @@ struct InvocationList {
     return capacity
   }
 
-  /// - Parameter count: The number of delegates for which the list has room.
+  /// - Parameter count: The number of delegates for which the list needs room.
   /// - Returns: an empty list.
   @_optimize(speed)
   static func allocate(for count: UInt32, owner: Handle) throws(Status) -> InvocationList {
@@ -195,11 +198,12 @@ struct InvocationList {
     address[Int(count &+ ahead)] = Entry(slot: registration.storage, token: token)
   }
 
-  /// Makes written entries part of the list.
+  /// Makes the entries written since the last `publish` part of the list.
   func publish(_ added: UInt32, priority: Int32) {
     header.live &+= added
     header.lastPriority = priority  //~ last_priority_not_stored
-    // Release: pairs with the acquire load of the count, before an invocation reads the entries.
+    // Release: pairs with an invocation's acquire load of the count, which precedes its reads of
+    // the entries.
     header.count.store(count &+ added, ordering: .releasing)  // order: entries
   }
 
@@ -207,7 +211,8 @@ struct InvocationList {
 
   /// The position of the first live entry at or after `start`.
   ///
-  /// - Parameter start: May be a position in an earlier, longer list, and thus beyond the end.
+  /// - Parameter start: The position at which the search begins. It may come from an earlier,
+  ///   longer list, and thus be beyond the end.
   func firstLive(from start: UInt32) -> UInt32? {
     for position in min(start, count)..<count where entry(position).isLive { return position }
     return nil
@@ -245,7 +250,8 @@ struct InvocationList {
 
   // MARK: - The index of a large list
 
-  /// The updated index of a list that is searched often; nil if there is none.
+  /// The updated index of the list; nil if there is none. If the list is searched often and has no
+  /// index, builds one.
   private var index: DelegateIndex? {
     var isDue = trailer.pointee.searched / Self.searchesForIndex >= UInt64(count)
     if trailer.pointee.index != nil {
@@ -259,8 +265,8 @@ struct InvocationList {
     return trailer.pointee.index.map { DelegateIndex($0) }
   }
 
-  /// Adds the entries appended since the last update to the index. Drops the index if they do not
-  /// fit.
+  /// Adds to the index the entries that have been appended since the last update. If they do not
+  /// fit, drops the index.
   ///
   /// - Returns: whether there is an index.
   private func updateIndex() -> Bool {
@@ -273,7 +279,8 @@ struct InvocationList {
     return false
   }
 
-  /// Adds delegates inserted between others to the list's index, if it has one.
+  /// Called after delegates have been inserted between other delegates. If the list has an index,
+  /// adds the inserted delegates to the index.
   func didInsert(_ added: UInt32, at start: UInt32) {
     guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
     if !index.put(self, from: start, to: start &+ added) { dropIndex() }
@@ -284,8 +291,8 @@ struct InvocationList {
     trailer.pointee.index = nil
   }
 
-  /// Passes the index, and the number of delegates for the next warning, to this list's
-  /// replacement. The new list already contains the live entries.
+  /// Moves the index, and the number of delegates at which the next warning is due, to the list
+  /// that replaces this list. The new list already contains the live entries.
   func passOn(to other: InvocationList) {
     //~ listener_warning_not_passed_on
     other.header.setWarning(header.warningCount, of: header.warningWatch)
@@ -304,7 +311,8 @@ struct InvocationList {
   ///
   /// - Parameters:
   ///   - start: The first position to copy from.
-  ///   - lowest: The copy stops before the first live entry of a lower priority.
+  ///   - lowest: The lowest priority to copy. The copy stops before the first live entry with a
+  ///     lower priority.
   /// - Returns: the position of the first entry that was not copied.
   @_optimize(speed)
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
@@ -342,7 +350,7 @@ struct InvocationList {
     return smaller
   }
 
-  /// Moves the live entries to the front. No invocation may be reading the list.
+  /// Moves the live entries to the front. Requires that no invocation is reading the list.
   @_optimize(speed)
   func compactInPlace() {
     if isLarge { _ = updateIndex() }
@@ -357,7 +365,7 @@ struct InvocationList {
     refreshLastPriority()
   }
 
-  /// Drops the dead entries at the end. No invocation may be reading the list.
+  /// Drops the dead entries at the end. Requires that no invocation is reading the list.
   @_optimize(speed)
   func dropDeadTail() {
     var end = count

@@ -50,9 +50,9 @@ extension Multicast {
   }
 
   /// Makes sure that there is room for another entry. If necessary, replaces the list with a larger
-  /// one, but only if no entry is dead and no invocation can be reading the old list.
+  /// list, provided that no entry is dead and no invocation can be reading the old list.
   ///
-  /// - Returns: false if this is not possible. In this case, nothing has changed.
+  /// - Returns: whether there is room now. If there is not, nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -80,7 +80,8 @@ extension Multicast {
   /// The retired lists, including those of previous multicasts in this slot.
   var retired: InvocationList.Chain { InvocationList.Chain(rest: firstRetired) }
 
-  /// Compacts the list if necessary. A failure is harmless.
+  /// Compacts the list if necessary. If there is no memory for a smaller list, keeps the current
+  /// list.
   @_optimize(speed)
   func compact(_ changes: inout ListChanges) {
     guard let list else { return }
@@ -89,7 +90,7 @@ extension Multicast {
     if list.needsCompaction, let smaller = list.compacted() { replaceList(by: smaller, &changes) }
   }
 
-  /// Compacts a list that no invocation is reading, if necessary.
+  /// Compacts a list if necessary. Requires that no invocation is reading the list.
   func compactAtOnce(_ list: InvocationList) {
     list.dropDeadTail()
     guard list.needsCompaction else { return }
@@ -103,16 +104,16 @@ extension Multicast {
 
   /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
   ///
-  /// This function executes no fence. It does not free a list if the writer that replaced the list
-  /// still has to execute its heavy fence. That writer calls this function after its fence, and
-  /// each invocation that has named the list calls it when the invocation ends. The last of these
-  /// calls frees the list.
+  /// This function executes no fence. If the writer that replaced a list has yet to execute its
+  /// heavy fence, this function does not free that list. The writer calls this function after its
+  /// fence, and each invocation that has named the list calls it when the invocation ends. The last
+  /// of these calls frees the list.
   ///
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)
   func reclaim(_ only: UInt? = nil) {
-    // If the slot's page has been returned to the system, the slot has no list. The handle then
-    // reads as zero and does not identify the stripe that guards the slot.
+    // If the slot's page has been returned to the system, the slot has no lists. Its handle then
+    // reads as zero, and does not identify the stripe that guards the slot.
     if handle.generation == 0 || only == 0 { return }
     let stripe = self.stripe
     stripe.lock()
@@ -135,9 +136,10 @@ extension Multicast {
     }
   }
 
-  /// Whether an invocation of the multicast in this slot names a list. Frames with another target
-  /// do not count. Such a frame may still contain the same address, left over from a freed list,
-  /// but its invocation will not free this list.
+  /// Whether an invocation of this slot's multicast names a list in its frame. Frames with other
+  /// targets do not count. Such a frame may contain the same address, left over from a list that
+  /// has been freed. If it counted, this list might never be freed, because the frame's invocation
+  /// frees no lists of this slot.
   private func isRead(_ list: InvocationList) -> Bool {
     ThreadRegistry.isRead(UInt(bitPattern: list.address), by: target)
   }

@@ -13,17 +13,17 @@ struct Multicast {
     var header: SlotHeader
     /// The list that new invocations use; nil until a delegate is added.
     let list: Atomic<InvocationList.Address?>
-    /// The invoker word: the handle of the multicast plus a number and the bits below. The number
-    /// is 0 if no thread has invoked the multicast, the thread record's number if only one thread
-    /// has, and `multipleInvokers` if several have. An invocation compares the word, and takes the
-    /// slow path unless the word is open or contains its own thread's number and no special bits.
-    /// The slot may still contain the word of its previous multicast.
+    /// The invoker word: the handle of the multicast plus a number and the bits that are defined
+    /// below. The number is 0 if no thread has invoked the multicast, the number of the thread's
+    /// record if only one thread has, and `multipleInvokers` if several have. An invocation takes
+    /// the fast path if the word is open, or if it contains the number of the invocation's thread
+    /// and no special bits. The word may still belong to the slot's previous multicast.
     let invoker: Atomic<UInt64>
 
     // Fields for writers, which hold the stripe's lock.
 
-    /// Replaced lists that invocations may still be reading, newest first. Atomic because `Trim`
-    /// checks without the lock whether any exist.
+    /// Replaced lists that invocations may still be reading, newest first. The field is atomic,
+    /// because `Trim` reads it without the lock to check whether there are any.
     let firstRetired: Atomic<InvocationList.Address?>
     /// Decides which side pays for the fences.
     var bias: Bias
@@ -33,20 +33,20 @@ struct Multicast {
   /// are computed from the other bits (see `completed`).
   ///
   /// The `open` bits are all the bits above the number and the special bits. So an open word is
-  /// less than its handle, by at most half a generation. Therefore one comparison recognizes an
-  /// open word and accepts it only for its own handle: the words of all other multicasts in this
-  /// slot are farther away from the handle, in either direction. This matters if a caller guesses a
-  /// handle before the slot is reused, because the handle may have become valid by the time it is
-  /// compared. (The word of a transport's multicast is also farther away from such a handle,
-  /// because its kind has a lower number.)
+  /// less than its handle, by at most half a generation. The words of all other multicasts in this
+  /// slot are farther away from the handle, in either direction. (This includes the word of a
+  /// transport's multicast, because its kind has a lower number.) Therefore one comparison
+  /// recognizes an open word, and accepts it only for its own handle. The distance matters if a
+  /// caller guesses a handle before the slot is reused, because the handle may have become valid by
+  /// the time it is compared with the slot.
   static var open: UInt64 { 0 &- Handle.oneGeneration / 2 }
   /// Invocations execute full fences (see `Bias`). This bit is set only if the multicast has an
   /// invoker.
   static var fenced: UInt64 { Handle.oneGeneration / 4 }
   /// A watch is notified of the calls (see `Watch`).
   static var watched: UInt64 { Handle.oneGeneration / 8 }
-  /// The `watched` bit for a multicast without a watch. Set if a race detector is present, because
-  /// then every multicast is treated like a watched one.
+  /// The `watched` bit of a multicast without a watch. The bit is set if a race detector is
+  /// present, because the library then treats every multicast as watched.
   static var watchedAlways: UInt64 { RaceDetector.isPresent ? watched : 0 }
   /// The multicast was created with policies (see `Policies`).
   static var withPolicies: UInt64 { Handle.oneGeneration / 16 }
@@ -66,7 +66,7 @@ struct Multicast {
     self.storage = storage
   }
 
-  /// The slot at a handle's index. The slot may have been reused since (see `isCurrent`).
+  /// The slot at the index of a handle. The slot may have been reused since (see `isCurrent`).
   @inline(__always) init?(slotOf handle: Handle) {
     self.init(slotOf: handle, .multicast)
   }
@@ -85,8 +85,8 @@ struct Multicast {
     return multicast
   }
 
-  /// The multicast that now uses the slot of a frame's target. Its generation is zero if the page
-  /// has been returned to the system.
+  /// The multicast that now uses the slot of a frame's target. The handle's generation is zero if
+  /// the slot's page has been returned to the system.
   init(_ target: Target) {
     storage = target.slot.assumingMemoryBound(to: Storage.self)
     handle = storage.pointee.header.id.load(ordering: .relaxed)
@@ -128,9 +128,9 @@ struct Multicast {
   /// Whether no thread except this one has invoked the multicast since its creation.
   ///
   /// The caller holds the stripe's lock. Another thread that begins its first invocation now finds
-  /// the lock held, and waits for it before it continues, so the caller's changes need no fence. An
-  /// observed multicast is open as soon as it has an invoker. For such a multicast, the result is
-  /// false, because the fast paths for changes do not notify.
+  /// the lock held, and waits for it before it continues, so the caller's changes need no fence.
+  /// For an observed multicast, the result is false: such a multicast is open as soon as it has an
+  /// invoker, and the fast paths for changes do not report them.
   ///
   /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
@@ -202,7 +202,8 @@ extension Multicast {
 
   /// Copies delegates until `out` is full or all delegates have been copied.
   ///
-  /// - Parameter capacity: A `size_t`, so a negative value means more delegates than can exist.
+  /// - Parameter capacity: The size of `out`. The caller passes a `size_t`, so a negative value
+  ///   means that all delegates fit into `out`.
   /// - Returns: the number of delegates in the list.
   func list(
     into out: UnsafeMutablePointer<multicast_delegate>?, capacity: Int
@@ -224,7 +225,7 @@ extension Multicast {
 }
 
 extension Multicast {
-  /// Excludes a delegate from invocations, or includes it again.
+  /// Excludes a delegate from invocations, or includes the delegate again.
   static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
@@ -236,12 +237,13 @@ extension Multicast {
   }
 }
 
-/// The flag of `multicast_listener_flag`, which is nonzero while an invocation may have an effect.
-/// It is stored in the slot's link, which the pool uses only while the slot is vacant.
+/// The flag whose address `multicast_listener_flag` returns. It is nonzero while an invocation may
+/// have an effect. It is stored in the slot's link, which the pool uses only while the slot is
+/// vacant.
 ///
-/// The flag is written under the stripe's lock, and only when it changes, because it is in the
-/// cache line that all invocations read. Relaxed is enough, because a thread can know that an add
-/// has returned only through some synchronization, which also makes the store visible. The flag
+/// The flag is written under the stripe's lock. A thread writes the flag only to change it, because
+/// all invocations read its cache line. Relaxed is enough, because another thread can know that an
+/// add has returned only through some synchronization, which also makes the store visible. The flag
 /// does not order any other memory accesses.
 extension Multicast {
   private static var hasDelegates: UInt32 { 1 }
@@ -250,8 +252,9 @@ extension Multicast {
 
   /// Clears the flag, which may contain a value left by the previous multicast or by the pool.
   ///
-  /// Release: another thread may fork in the middle of `VacantSlots.take`. If the child finds a
-  /// multicast's flag in the slot, it also finds that the thread has taken the slot.
+  /// Release: this thread may have taken the slot without a lock (see `VacantSlots.take`), and
+  /// another thread may fork at any moment. If the child finds the cleared flag in the slot, it
+  /// also finds that the slot has been taken.
   static func clearListenerFlag(_ storage: UnsafeMutablePointer<Storage>) {
     storage.pointee.header.link.store(0, ordering: .releasing)  // order: listener_flag
   }

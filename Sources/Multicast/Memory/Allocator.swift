@@ -1,13 +1,13 @@
 import MulticastHeader
 import MulticastShims
 
-/// Allocates all memory of the library, with libc's allocator or the caller's.
+/// Allocates all memory of the library, with libc's allocator or with the caller's allocator.
 ///
 /// Every block is deallocated with the size and alignment that were used to allocate it.
 enum Allocator {
-  /// All zeros if the library uses libc's allocator. Written once, under the slab lock, before the
-  /// first allocation. Code that reads this variable already has an allocated object, so the read
-  /// comes after the write.
+  /// The caller's allocator, or all zeros if the library uses libc's allocator. This variable is
+  /// written once, under the slab lock, before the first allocation. Code that reads it already has
+  /// an allocated object, so the read comes after the write.
   nonisolated(unsafe) private static var custom = multicast_allocator()
 
   /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.
@@ -20,8 +20,8 @@ enum Allocator {
   /// function of libc.
   static let usualAlignment = 16
 
-  /// Throws if `count` elements would take more bytes than an `Int` can express. Checks nothing on
-  /// a 64-bit processor, because no caller can reach that limit.
+  /// Throws if `count` elements would need more bytes than an `Int` can express. On a 64-bit
+  /// processor, checks nothing, because no caller can reach that limit.
   static func checkSize(count: UInt64, stride: Int) throws(Status) {
     #if _pointerBitWidth(_32)
       if count &* UInt64(truncatingIfNeeded: stride) > UInt64(Int.max - 4096) { throw .outOfMemory }

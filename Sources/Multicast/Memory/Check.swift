@@ -5,7 +5,7 @@ import Synchronization
 /// states the invariant, and aborts the process. The checks exist only in builds with
 /// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
 struct Check {
-  /// The place in the source that called the check after a change.
+  /// The place in the source code that has changed something and then called the check.
   let file: StaticString
   let line: UInt
 
@@ -32,11 +32,11 @@ struct Check {
     private static let smallestReach: UInt32 = 8
 
     /// Returns the number of elements to check this time: eight in half of all calls, sixteen in a
-    /// quarter, and so on. Every structure is therefore checked completely sooner or later, and the
-    /// mean cost of a check grows with the logarithm of the structure's size.
+    /// quarter of them, and so on. Every structure is therefore checked completely sooner or later,
+    /// and the mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // Hash the count. Without the hash, a structure that is checked by every eighth call might
-      // never be checked to its end.
+      // Hash the count. Without the hash, if every eighth call checked the same structure, that
+      // structure might never be checked to its end.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }
@@ -61,7 +61,7 @@ struct Check {
   #endif
 }
 
-/// A type with invariants that hold whenever the value is not being changed.
+/// A type with invariants, which hold whenever no thread is changing the value.
 protocol Checked {
   #if MULTICAST_INTERNAL_CHECKS
     func check(_ check: Check)
@@ -78,10 +78,11 @@ extension Checked {
 
 /// Wraps calls to the caller's functions, and checks that these functions do nothing forbidden.
 ///
-/// The checks cannot detect an action that leaves no trace: a signal handler that interrupts the
-/// library while it holds no lock; a longjmp out of a delegate, if the thread uses the library
-/// afterwards only from deeper in its stack or not at all; a cancellation while the library holds
-/// no lock.
+/// The checks cannot detect an action that leaves no trace:
+/// - a signal handler that interrupts the library while it holds no lock,
+/// - a cancellation while the library holds no lock,
+/// - a longjmp out of a delegate, if the thread later uses the library only from deeper in its
+///   stack, or not at all.
 enum CallerCode {
   /// Wraps each call to an allocator's function, which must not call the library.
   static func allocating<Result>(_ body: () -> Result) -> Result {

@@ -40,7 +40,8 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
   static let indexBits: UInt64 = 26
   private static let kindBits: UInt64 = 4
   private static let lowBits = indexBits + kindBits
-  // Computed, because on 32-bit processors the compiler would initialize a constant at run time.
+  // These are computed properties, because on 32-bit processors the compiler would initialize
+  // constants at run time.
   private static var indexMask: UInt64 { (1 << indexBits) - 1 }
   private static var generationMask: UInt64 { ~((1 << lowBits) - 1) }
   /// The difference between the handles of two successive objects in a slot.

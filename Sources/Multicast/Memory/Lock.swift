@@ -8,10 +8,11 @@ import Synchronization
 /// without contention, and puts threads to sleep too early under contention.
 ///
 /// The lock order is: stripe, lifetime, names, slabs, waits, queue, watches. While a thread holds
-/// any of these locks, it calls none of the caller's functions except an allocator's, and it
-/// executes no heavy fence.
+/// any of these locks, it executes no heavy fence, and calls none of the caller's functions except
+/// the functions of an allocator.
 struct Lock {
-  /// 0: free. 1: held. 2: held, and other threads may be sleeping.
+  /// The word is 0 if the lock is free, 1 if it is held, and 2 if it is held and other threads may
+  /// be sleeping.
   let word: UnsafeMutablePointer<UInt32>
 
   /// Guards the members of the lifetimes whose indices share this lock. A thread holds at most one
@@ -71,16 +72,16 @@ struct Lock {
   func unlockInline() {
     noteUnlocked()
     // Release: pairs with the acquire in `take`. The exchange returns 2 if other threads may be
-    // sleeping. A thread that stored 2 before the exchange is woken now, and a thread that stores 2
-    // after the exchange finds the lock free.
+    // sleeping. A thread that stored 2 before this exchange is woken now. A thread that stores 2
+    // after this exchange finds the lock free, and acquires it.
     // order: lock
     if _slowPath(state.pointee.exchange(0, ordering: .releasing) == 2) { wakeNext() }
     checkAfterUnlocking()  //~ unlocked_twice
   }
 
-  /// Whether the lock is free at this moment. Pairs with `take`: a thread may change guarded data
-  /// without the lock, and then check whether the lock is free. Either it finds the lock held, or
-  /// every thread that takes the lock later sees the change.
+  /// Whether the lock is free at this moment. This load pairs with `take`. Suppose that a thread
+  /// changes guarded data without the lock, and then checks whether the lock is free. Either the
+  /// thread finds the lock held, or every thread that takes the lock later sees the change.
   var isFree: Bool {
     state.pointee.load(ordering: .sequentiallyConsistent) == 0  // order: first_invoker
   }
@@ -96,8 +97,8 @@ struct Lock {
   }
 
   @inline(never) private func lockSlowly() {
-    // Double the pause each time, so that the thread that holds the lock can take it several times
-    // in a row while the data is still in its processor's cache.
+    // Double the pause each time, so that the thread that holds the lock can release it and take it
+    // again several times, while the data is still in its processor's cache.
     var pauses = 4
     while pauses <= 256 {
       for _ in 0..<pauses { shims_pause() }
@@ -112,7 +113,8 @@ struct Lock {
   }
 
   /// Releases the lock and sleeps until another thread changes `event` and wakes this thread, or
-  /// until the given moment. May also wake up spuriously. Takes the lock again before returning.
+  /// until the given moment. The thread may also wake up spuriously. It takes the lock again before
+  /// this function returns.
   func sleep(with event: UnsafeMutablePointer<Atomic<UInt32>>, until moment: UInt64) {
     checkBeforeSleeping()
     let value = event.pointee.load(ordering: .relaxed)
@@ -145,14 +147,14 @@ struct Lock {
   /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, its only thread
-  /// holds them.
+  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
+  /// holds all locks.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
 /// One of 32 locks, chosen by the index of a multicast. It guards the multicasts that share it,
-/// except for the fields that invocations read. It also guards the pool of these multicasts'
-/// registrations.
+/// except for the fields that invocations read. It also guards the pool that contains the
+/// registrations of these multicasts.
 struct Stripe {
   static let count = UInt32(SHIMS_STRIPE_COUNT)
 
@@ -178,7 +180,7 @@ struct Stripe {
   }
 }
 
-/// Annotations for the thread sanitizer (see `shims.h`). They are empty in other builds.
+/// Annotations for the thread sanitizer (see `shims.h`). The annotations are empty in other builds.
 extension Lock {
   private func noteLocked(byTrying: Bool) {
     #if MULTICAST_SANITIZE_THREAD
@@ -193,11 +195,11 @@ extension Lock {
   }
 }
 
-/// Checks that threads take locks in the lock order, and that they hold no lock while they call the
-/// caller's functions or execute a heavy fence, which can take arbitrarily long.
+/// Checks that threads take locks in the lock order. Also checks that they hold no lock while they
+/// call the caller's functions or execute a heavy fence, because both can take arbitrarily long.
 ///
-/// These checks also detect some unsupported uses of the library: by a signal handler or an
-/// allocator while the library holds a lock, and by the child of a `vfork`.
+/// These checks also detect some callers that are not supported: a signal handler or an allocator
+/// that runs while its thread holds a lock, and the child of a `vfork`.
 extension Lock {
   func checkBeforeLocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
@@ -211,8 +213,9 @@ extension Lock {
     #endif
   }
 
-  /// Called after the lock has been released. If this check came first, a signal handler running
-  /// just before the release would not be detected, but would wait for the lock forever.
+  /// Called after the lock has been released. If this check came first, it would not detect a
+  /// signal handler that runs just before the release, and the handler would wait for the lock
+  /// forever.
   func checkAfterUnlocking(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

@@ -1,8 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// Finds the slot with a given index. Slots are stored in slabs, which are never moved in memory
-/// and never freed. A slab whose slots are all vacant can be moved to another pool.
+/// Finds the slot with a given index. Slots are stored in slabs. The memory of a slab is never
+/// moved and never deallocated. A slab whose slots are all vacant can be moved to another pool.
 ///
 /// An index consists of the number of a slab (16 bits) and a place in the slab (10 bits). A slab
 /// has 16 to 1024 slots, always a power of two. For each slab, the directory contains a word with
@@ -86,9 +86,10 @@ struct SlabDirectory {
 
   nonisolated(unsafe) private static var newest: UnsafeMutableRawPointer? = nil
 
-  /// Once there are this many slabs, new slabs of at least a page are allocated in batches, and
-  /// have the largest size. A batch contains one slab for every sixteen existing slabs. It starts
-  /// with one page for its header, so that all other pages can be returned to the system.
+  /// Once there are this many slabs, slabs that would fill at least a page are allocated in
+  /// batches. All slabs of a batch have the largest size, and a batch contains one slab for every
+  /// sixteen existing slabs. The batch starts with one page for its header, so that all other pages
+  /// can be returned to the system.
   private static let manySlabs: UInt32 = 32
   private static let largestBatch: UInt32 = 64
   private static let page = 4096
@@ -107,8 +108,9 @@ struct SlabDirectory {
     let headerSize = isBatch ? Self.page : Self.alignment
     let size = headerSize &+ slabSize &* Int(count)
     let block = try Allocator.allocateZeroed(size: size, alignment: Self.alignment)
-    // Store the address of the previous block at the start of each block, for leak checkers. A leak
-    // checker cannot follow the words of the directory, because their low bits are not zero.
+    // Store the address of the previous block at the start of each block, so that leak checkers
+    // find all blocks. A leak checker cannot follow the words of the directory, because the low
+    // bits of these words are not zero.
     block.storeBytes(of: Self.newest, as: UnsafeMutableRawPointer?.self)
     Self.newest = block
     var base = UInt(bitPattern: block) &+ UInt(Self.alignment)
@@ -126,27 +128,27 @@ struct SlabDirectory {
   }
 }
 
-/// Free slabs. All slots of a free slab are vacant. It belongs to no pool, and any pool of the
-/// directory may take it. The caller holds the slab lock.
+/// Free slabs. All slots of a free slab are vacant. The slab belongs to no pool, and any pool of
+/// the directory may take it. The caller holds the slab lock.
 ///
-/// The pages of a free slab can be returned to the system. They stay mapped and read as zeros. No
-/// caller has a handle of zero, so a stale handle still finds a word that does not match. The
-/// generations of the slots are lost with the pages. The newest of these generations is therefore
-/// stored outside the slab, and all slots of the slab continue from it, so that no handle is handed
-/// out twice.
+/// The pages of a free slab can be returned to the system. The pages then stay mapped and read as
+/// zeros. No caller has a handle of zero, so a stale handle still finds a word that does not match.
+/// The generations of the slots are lost with the pages. The newest of these generations is
+/// therefore stored outside the slab. All slots of the slab continue from that generation, so that
+/// no handle is handed out twice.
 extension SlabDirectory {
   /// The states of a free slab, stored in the field that otherwise counts its vacant slots.
   private static let resident = UInt32.max
   private static let discarded = UInt32.max - 1
 
-  /// Once a directory shared by several pools has this many slabs, the pools' free slabs are
-  /// collected before another slab is added.
+  /// Once a directory shared by several pools has this many slabs, slabs without used slots are
+  /// collected from all of these pools before another slab is added.
   var collectsAt: UInt32 { max(state.pointee.collects_at, Self.slabsBeforeCollecting) }
   private static let slabsBeforeCollecting: UInt32 = 4096
 
-  /// Called after the free slabs of all pools have been collected. The next collection is due when
-  /// there are at least twice as many slabs as are in use now, so collecting costs O(1) per slot
-  /// taken.
+  /// Called after the slabs without used slots have been collected from all pools. The next
+  /// collection is due when there are at least twice as many slabs as are in use now, so collecting
+  /// costs O(1) per slot taken.
   func didCollect() {
     let used = slabCount &- state.pointee.free_count
     state.pointee.collects_at = min(
@@ -190,8 +192,8 @@ extension SlabDirectory {
     slab(Self.parts(of: index).slab).pointee.vacant &+= vacant
   }
 
-  /// Called after `count`: for each vacant slot, or once for several vacant slots of a slab. Frees
-  /// the slab if all its slots have been counted.
+  /// Called after `count`, for each vacant slot or once for several vacant slots of the same slab.
+  /// Frees the slab if all its slots have been counted.
   ///
   /// - Returns: whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {

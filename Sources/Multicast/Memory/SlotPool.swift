@@ -6,9 +6,9 @@ struct SlotHeader: ~Copyable {
   /// In a registration, this is the index of its multicast. In a multicast, it is the index of its
   /// policies, if it has any. In other objects, it is unused.
   ///
-  /// `id` is not the first field. If it were, the thread sanitizer would report false races: it
-  /// reports a change to any field of a slot as a change to the slot's first bytes, and other
-  /// threads read `id` without a lock.
+  /// `id` is not the first field, because the thread sanitizer reports a change to any field of a
+  /// slot as a change to the slot's first bytes. Other threads read `id` without a lock, so the
+  /// sanitizer would report false races.
   let owner: Atomic<UInt32>
   /// In a vacant slot, this is the index of the next vacant slot plus 1, or 0 if there is none; the
   /// pool's lock guards it. In a multicast, it is the listener flag.
@@ -27,8 +27,8 @@ struct SlotPool {
 
   /// - Parameters:
   ///   - smallestSlabShift: The logarithm of the number of slots in the first slab.
-  ///   - slabsOfASize: The number of slabs after which the size of new slabs doubles. Small slabs
-  ///     come first, so that a few slots use little memory.
+  ///   - slabsOfASize: The number of slabs after which the size of new slabs doubles. The first
+  ///     slabs are small, so that a few slots use little memory.
   init(
     _ state: UnsafeMutablePointer<shims_slot_pool>, of directory: SlabDirectory,
     smallestSlabShift: UInt32 = 6, slabsOfASize: UInt32 = 1
@@ -39,11 +39,11 @@ struct SlotPool {
     self.slabsOfASize = slabsOfASize
   }
 
-  /// Whether the pool shares its directory with other pools. The pools of the stripes do.
+  /// Whether the pool shares its directory with other pools, as the pools of the stripes do.
   private var sharesDirectory: Bool { slabsOfASize > 1 }
 
-  /// The slot at the index of a handle. The slot may have been reused since. Nil if the handle is
-  /// of a different kind or the slot does not exist.
+  /// The slot at the index of a handle, or nil if the handle is of a different kind or the slot
+  /// does not exist. The slot may have been reused since.
   @inline(__always)
   func slot(of handle: Handle, _ kind: Handle.Kind) -> UnsafeMutableRawPointer? {
     handle.kind == kind ? directory.slot(handle.index) : nil
@@ -91,15 +91,15 @@ struct SlotPool {
     checkInvariants()
   }
 
-  /// Like `putBack`, but for a pool guarded by the slab lock. Takes that lock.
+  /// Like `putBack`, but for a pool guarded by the slab lock, which this function takes.
   func reclaim(_ index: UInt32) {
     Lock.slabs.lock()
     putBack(index, header(index))  //~ slot_put_back_twice
     Lock.slabs.unlock()
   }
 
-  /// Visits every slot that has ever been taken, and perhaps some that have not. Called only in the
-  /// child of a fork, for pools that do not share their directory.
+  /// Visits every slot that has ever been taken, and perhaps some that have never been taken.
+  /// Called only in the child of a fork, for pools that do not share their directory.
   func forEach(_ body: (_ slot: UnsafeMutableRawPointer, _ index: UInt32) -> Void) {
     let (next, end) = (state.pointee.next_unused, state.pointee.end_unused)
     for index in directory.indices where index < next || index >= end {
@@ -158,8 +158,8 @@ extension SlotPool: Checked {
 }
 
 extension SlotPool {
-  /// Removes all slabs without a used slot from this pool and frees them. The caller holds the
-  /// pool's lock and the slab lock.
+  /// Removes all slabs without a used slot from this pool, and adds them to the free slabs. The
+  /// caller holds the pool's lock and the slab lock.
   ///
   /// - Parameter isIdle: Whether a vacant slot contains nothing that must be preserved.
   /// - Complexity: O(vacant slots).
@@ -189,8 +189,10 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// - Parameters: Links to two vacant slots. If `last` is 0, `link` becomes the first slot. If
-  ///   `link` is 0, `last` becomes the last slot.
+  /// Makes one vacant slot the successor of another in the list of vacant slots.
+  ///
+  /// - Parameters: The indices of the two slots plus 1. If `last` is 0, `link` becomes the start of
+  ///   the list. If `link` is 0, `last` becomes the end of the list.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)
@@ -201,7 +203,7 @@ extension SlotPool {
 /// slots are linked like the vacant slots of a pool.
 ///
 /// Only the thread that keeps the slots uses them. `take` needs no lock, so another thread may fork
-/// while it is running. In the child, one of the slots may then be in use or lost.
+/// while `take` is running. In the child of such a fork, one of the slots may be in use or lost.
 struct VacantSlots {
   private static let limit: UInt32 = 32
 
@@ -222,8 +224,8 @@ struct VacantSlots {
 
   /// Adds an unused slot. If there are already many slots, returns half of them to the pool.
   ///
-  /// The caller holds a lock, so no thread forks during this function, and every link that a child
-  /// finds is valid.
+  /// The caller holds a lock. Therefore no thread forks while this function is running, and every
+  /// link that a child finds is valid.
   mutating func put(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>, of pool: SlotPool) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     if count == Self.limit { giveBack(to: pool, keeping: Self.limit / 2) }
@@ -242,7 +244,7 @@ struct VacantSlots {
       let slot = pool.header(index)
       first = slot.pointee.link.load(ordering: .relaxed)
       count &-= 1
-      // In the child of a fork, the slot may be in use, as explained above.
+      // In the child of a fork, the slot may be in use (see `VacantSlots`).
       if slot.pointee.id.load(ordering: .relaxed).kind == .vacant { pool.putBack(index, slot) }
     }
     if first == 0 { count = 0 }

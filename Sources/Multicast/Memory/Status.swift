@@ -12,12 +12,12 @@ enum Status: Int32, Error {
   case system = -90
 
   /// Combines the results of two waits. `system` takes precedence, because it means that the
-  /// library does not know which calls are running. Otherwise the result is `later` or, if `later`
-  /// is `ok`, this status.
+  /// library does not know which calls are running. Otherwise the result is `later`, or this status
+  /// if `later` is `ok`.
   func combined(with later: Status) -> Status {
     self == .system || later == .ok ? self : later
   }
 
-  /// The status as the result of a function that returns a count.
+  /// The number with which a function that returns a count reports this status.
   var count: Int64 { Int64(rawValue) }
 }

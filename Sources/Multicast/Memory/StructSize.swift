@@ -4,8 +4,8 @@ import MulticastShims
 /// The first field of every struct that callers fill: the size of the struct in the caller's
 /// version of the header.
 enum StructSize {
-  // The sizes in version 1.0. No caller has a smaller struct. For a struct that has grown since,
-  // the old size is the size of its fixed-size integers plus a number of words.
+  // The sizes in version 1.0. No caller has a smaller struct. If a struct has grown since then, its
+  // old size is the size of its fixed-size integers plus a number of words.
   static var options: Int { 40 + 3 * word }
   static var allocator: Int { MemoryLayout<multicast_allocator>.size }
   static var queueOptions: Int { 16 + 3 * word }
@@ -22,7 +22,7 @@ enum StructSize {
   private static var word: Int { MemoryLayout<Int>.size }
   private static let largest = 1024
 
-  /// Checks a caller's struct. A caller compiled with a newer header has a larger struct. That
+  /// Checks a caller's struct. A caller compiled with a newer header may pass a larger struct. That
   /// struct is valid if the fields that this library does not know are zero.
   static func isValid(_ given: UnsafeRawPointer, smallest: Int) -> Bool {
     let size = Int(truncatingIfNeeded: given.load(as: UInt32.self))
@@ -36,8 +36,8 @@ enum StructSize {
   /// Copies a caller's struct of a type that has grown since version 1.0. The fields that the
   /// caller's struct lacks become zero.
   ///
-  /// - Parameter known: Receives the copy. The caller has set it to all zeros. Each field added
-  ///   since version 1.0 is 8 bytes long, or as long as a pointer.
+  /// - Parameter known: Receives the copy. The caller of this function has set `known` to all
+  ///   zeros. Each field added since version 1.0 is 8 bytes long, or as long as a pointer.
   /// - Returns: false if the struct is invalid.
   static func read<Known: BitwiseCopyable>(
     _ given: UnsafePointer<Known>, smallest: Int, into known: inout Known

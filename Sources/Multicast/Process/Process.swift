@@ -12,8 +12,8 @@ enum Process {
     if wasInside {
       var payloads = ReleasedPayloads()
       record.clear {
-        // A call that has been taken out counts as delivered in the queue's statistics, so it also
-        // counts as made for a thread waiting for it.
+        // A call that has been taken out of its queue counts as delivered in the queue's
+        // statistics. The call therefore also counts as made for a thread that waits for it.
         release($0, isMade: $1.isRun, &payloads)
       } willLeave: { frame, target in
         if target.isRun { Queue.runDidEnd(target, frame, of: record) }
@@ -26,7 +26,7 @@ enum Process {
       Lock.waits.unlock()
       Replay.Run.endAll(of: record)
       // Wake other threads before running release functions, because a release function may wait
-      // for a thread that is waiting for these calls.
+      // for a thread that is waiting for the calls that have just ended.
       Waits.wake()
       payloads.cleanUp()
     }
@@ -49,8 +49,8 @@ enum Process {
 
   // MARK: - fork
 
-  /// Called in the child of a fork, in which only this thread exists. All other threads' calls are
-  /// over.
+  /// Called in the child of a fork, in which only this thread exists. The calls on all other
+  /// threads have ended.
   fileprivate static func didBecomeChild() {
     Lock.unlockAll()
     Lock.checkFork(holdsAll: false)

@@ -3,12 +3,12 @@ import Synchronization
 
 /// Returns memory to the system.
 enum Trim {
-  /// - Returns: the number of returned bytes of slots and thread records.
+  /// - Returns: the number of bytes that were returned to the system from slots and thread records.
   static func run() -> Int {
     ThreadRecord.current?.storage.pointee.vacant.giveBack(to: .multicasts)
     Registration.collect()
     Lock.slabs.lock()
-    // Keep slots with retired lists, because these lists stay with their slot.
+    // Keep slots that have retired lists, because a retired list stays with its slot.
     Multicast.pool.collect {
       $0.assumingMemoryBound(to: Multicast.Storage.self)
         .pointee.firstRetired.load(ordering: .relaxed) == nil
@@ -21,7 +21,7 @@ enum Trim {
       bytes &+= Multicast.pool.directory.discardFree()
       bytes &+= Lifetime.pool.directory.discardFree()
       bytes &+= ThreadRegistry.discardIdle()
-      // Do this under the lock. If another library has replaced malloc, the first call to
+      // Call malloc_trim under the lock. If another library has replaced malloc, the first call to
       // malloc_trim initializes glibc's own heap, and glibc does not expect two threads to do that
       // at the same time.
       shims_trim_malloc()

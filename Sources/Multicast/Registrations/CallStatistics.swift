@@ -3,9 +3,9 @@ import MulticastShims
 
 /// Statistics of a registration, counted while it is watched. The watches' lock guards them.
 ///
-/// One block contains the statistics of all registrations in a slab. It is allocated when any of
-/// them is first needed. A slot's entry belongs to the newest token for which something has been
-/// counted.
+/// One block contains the statistics of all registrations in a slab. The block is allocated when
+/// something is first counted for one of these registrations. A slot's entry belongs to the newest
+/// token for which something has been counted.
 struct CallStatistics {
   private var token = Token.none
   // These fields have the same layout as in `multicast_token_stats`.
@@ -23,7 +23,8 @@ struct CallStatistics {
   ) {
     guard let statistics = place(of: token, adds: true) else { return }
     if statistics.pointee.token != token {
-      // A delayed thread must not count anything for the slot's next registration.
+      // This thread has been delayed. The entry now belongs to the slot's next registration, for
+      // which nothing must be counted.
       if statistics.pointee.token.rawValue > token.rawValue { return }
       statistics.initialize(to: CallStatistics())
       statistics.pointee.token = token

@@ -1,14 +1,15 @@
 import MulticastShims
 import Synchronization
 
-/// A group of registrations that are removed together. They may belong to any number of multicasts.
+/// A group of registrations that are removed together. The registrations may belong to any number
+/// of multicasts.
 ///
 /// A registration added with a lifetime is a member of the lifetime until its release function has
 /// returned. The live members are linked through their details.
 struct Lifetime {
   struct Storage: ~Copyable {
     /// The handle of the lifetime. When the lifetime ends, the handle's kind becomes `retired`, and
-    /// stays `retired` until the last member is gone.
+    /// it stays `retired` until the last member is gone.
     var header: SlotHeader
 
     // Guarded by the lifetime's lock.
@@ -21,12 +22,12 @@ struct Lifetime {
     var role: Membership.Role
     /// The queue to which the members deliver, if the lifetime belongs to a queue.
     var queue: Handle
-    /// The number of threads waiting while another thread ends this lifetime. They are woken when
-    /// the slot is reclaimed.
+    /// The number of threads that are waiting for another thread to end this lifetime. These
+    /// threads are woken when the slot is reclaimed.
     let waiterCount: Atomic<UInt32>
     /// The number of members whose release functions have not returned yet, including live members,
-    /// plus 1 while a thread is ending the lifetime. When the number reaches 0, an ended lifetime's
-    /// slot becomes vacant. Waiting threads read the number without the lock.
+    /// plus 1 while a thread is ending the lifetime. If the lifetime has ended and the number
+    /// reaches 0, the slot becomes vacant. Waiting threads read the number without the lock.
     let unfinished: Atomic<UInt32>
   }
 
@@ -37,8 +38,8 @@ struct Lifetime {
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
 
-  /// The slot at the index of a handle. The slot may have been reused since. Nil if it does not
-  /// exist.
+  /// The slot at the index of a handle, or nil if there is no such slot. The slot may have been
+  /// reused since.
   init?(slotOf handle: Handle) {
     switch handle.kind {
     case .lifetime: role = .owned
@@ -50,7 +51,7 @@ struct Lifetime {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// Like `init(slotOf:)`, but nil if the handle has a different role.
+  /// Like `init(slotOf:)`, but nil if the members of the lifetime have a different role.
   init?(slotOf handle: Handle, as role: Membership.Role) {
     self.init(slotOf: handle)
     if self.role != role { return nil }
@@ -63,7 +64,7 @@ struct Lifetime {
     role = storage.pointee.role
   }
 
-  /// The lifetime that a registration is a member of.
+  /// The lifetime of which a registration is a member in this role; nil if there is none.
   init?(of registration: Registration, as role: Membership.Role) {
     guard let membership = Membership.of(registration, role) else { return nil }
     self.init(slotOf: membership.pointee.lifetime)
@@ -88,8 +89,8 @@ struct Lifetime {
     return first == 0 ? nil : Registration(index: first &- 1)
   }
 
-  /// Whether `unfinished` counts nothing but the thread that is ending the lifetime. Acquire: pairs
-  /// with the release in `removeUnfinished`.
+  /// Whether `unfinished` counts only the thread that is ending the lifetime. Acquire: pairs with
+  /// the release in `removeUnfinished`.
   // order: last_member
   var isFinished: Bool { storage.pointee.unfinished.load(ordering: .acquiring) == 1 }
 
@@ -116,8 +117,8 @@ struct Lifetime {
   /// The key of threads that sleep until the last member has been released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Subtracts a member, or the ending thread, from `unfinished`. If the lifetime has ended and the
-  /// count reaches 0, reclaims the slot.
+  /// Subtracts a member, or the thread that ends the lifetime, from `unfinished`. If the lifetime
+  /// has ended and the count reaches 0, reclaims the slot.
   func removeUnfinished() {
     // Acquire and release: the effects of all release functions happen before the function that
     // ends the lifetime returns.
@@ -130,8 +131,8 @@ struct Lifetime {
     }
     lock.lock()
     defer { lock.unlock() }
-    // Check again under the lock, because the lifetime may have ended in the meantime, and the
-    // thread that ends it may still be counted.
+    // Check again under the lock, because the lifetime may have ended since the count reached 0,
+    // and the thread that ends it may still be counted.
     guard id.kind == .retired, storage.pointee.unfinished.load(ordering: .relaxed) == 0 else {
       return
     }
@@ -147,7 +148,8 @@ struct Lifetime {
 /// lock.
 extension Lifetime {
   /// Makes registrations members before they become live. A thread that ends the lifetime later
-  /// finds them, and waits for the stripe's lock before it removes them. By then they are live.
+  /// finds the new members, and takes the stripe's lock before it removes them. By the time it has
+  /// the lock, the members are live.
   static func join(_ registrations: RegistrationChain, _ options: Options) throws(Status) {
     try join(registrations, options.lifetime, as: .owned)
     do throws(Status) {
@@ -188,7 +190,7 @@ extension Lifetime {
   }
 
   /// - Returns: the lifetime that the registration was a live member of, or nil if there is none.
-  ///   The registration still counts as unfinished.
+  ///   The lifetime still counts the registration in `unfinished`.
   @_optimize(speed)
   private static func leave(_ registration: Registration, as role: Membership.Role) -> Lifetime? {
     guard let lifetime = Lifetime(of: registration, as: role) else { return nil }
@@ -200,8 +202,8 @@ extension Lifetime {
     return lifetime
   }
 
-  /// Called when all calls to a removed member and its release function, if any, have returned. No
-  /// lock is held.
+  /// Called after all calls to a removed member, and to its release function if it has one, have
+  /// returned. No lock is held.
   static func memberIsGone(_ handle: Handle) {
     Lifetime(slotOf: handle).unsafelyUnwrapped.removeUnfinished()
   }
@@ -275,7 +277,7 @@ struct Membership {
     /// The lifetime of the queue to which the registration delivers.
     case recipient = 1
 
-    /// The kind of the handles of lifetimes in this role.
+    /// The kind of a lifetime's handle if its members have this role.
     var kind: Handle.Kind { self == .owned ? .lifetime : .recipients }
   }
 
@@ -283,7 +285,7 @@ struct Membership {
 
   /// The handle of the lifetime, or none.
   var lifetime: Handle
-  // The indices of two registrations, plus 1.
+  // The index plus 1 of the neighbour on each side in the list, or 0 if there is none.
   var previous: UInt32 = 0
   var next: UInt32 = 0
 

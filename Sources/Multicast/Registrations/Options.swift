@@ -8,17 +8,18 @@ struct Options {
   var given = multicast_add_options()
   /// The queue for calls to the delegate; nil unless the caller passed an existing queue's handle.
   var destination: Destination? = nil
-  /// The multicast's release function, for a delegate without its own. Not called if the add fails.
+  /// The multicast's release function, for a delegate without its own. If the add fails, the
+  /// function is not called.
   var sharedRelease: RegistrationDetails.Release? = nil
-  /// Whether the removal of the delegate must be reported to the multicast.
+  /// Whether the multicast has a function that must be notified when the delegate is removed.
   var isObserved = false
   /// Whether the multicast replays invocations to the delegate.
   var isReplayed = false
-  /// Whether the context is locked by the multicast's functions.
+  /// Whether the multicast's functions lock and unlock the context.
   var sharesLock = false
 
-  /// - Returns: nil if the caller's struct has unknown fields or flags. In this case, no field may
-  ///   be read.
+  /// - Returns: nil if the caller's struct has unknown fields or flags. Such a struct's fields must
+  ///   not be read.
   init?(_ given: UnsafePointer<multicast_add_options>?) {
     guard let given else { return }
     let flags = MULTICAST_ONCE | MULTICAST_UNIQUE | MULTICAST_LATEST | MULTICAST_NO_REPLAY
@@ -42,7 +43,8 @@ struct Options {
   /// Whether the options contain functions that lock and unlock the context.
   var isWeak: Bool { given.lock != nil }
 
-  /// Whether a caller's options can be read and contain nothing but a release function.
+  /// Whether a caller's options can be read and contain nothing except, perhaps, a release
+  /// function.
   static func isPlain(_ given: UnsafePointer<multicast_add_options>) -> Bool {
     // Check the size first, because a caller's struct may be smaller and must not be read beyond
     // its end.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The end of a retired registration: it is reclaimed and then released.
 extension Registration {
-  /// Returns the slot to the pool. No call to the delegate may be running.
+  /// Returns the slot to the pool. Requires that no call to the delegate is running.
   ///
   /// - Returns: the pending cleanup, which the caller has to run.
   @discardableResult
@@ -31,7 +31,8 @@ extension Registration {
 extension RegistrationChain {
   /// Extracts all registrations whose delegates are not being called by any thread.
   ///
-  /// - Parameter token: The token of the only registration to consider, or none for all.
+  /// - Parameter token: The token of the only registration to consider, or none to consider all
+  ///   registrations.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }
@@ -39,8 +40,8 @@ extension RegistrationChain {
 
   /// Like `extractUncalled`, but efficient for many registrations: reads the frames of all threads
   /// only once, and marks the slot of each registration that is being called. Another thread may
-  /// have set a mark for a call that has since returned. Such a mark is harmless, because a thread
-  /// reads the hazards again before it waits for a registration.
+  /// have set a mark for a call that has since returned. A mark for such a call is harmless,
+  /// because a thread reads the hazards again before it waits for a registration.
   mutating func extractUncalledOfMany() -> RegistrationChain {
     for registration in self { registration.clearCalled() }
     for record in ThreadRegistry.all {
@@ -52,8 +53,9 @@ extension RegistrationChain {
   /// In the child of a fork, returns all registrations that have been removed but not yet
   /// reclaimed. The chains of the parent's threads are lost with their stacks, but each
   /// registration is still in its slot until it is reclaimed. Slots change only under their
-  /// stripes' locks, which the fork held. So if a registration is not found, its release function
-  /// had started or was about to start.
+  /// stripes' locks, which the forking thread held. So if a removed registration is not found, it
+  /// had been reclaimed before the fork, and its release function had started or was about to
+  /// start.
   static func allRetiredInChild() -> RegistrationChain {
     var all = RegistrationChain()
     for index in Registration.directory.indices {
@@ -63,12 +65,12 @@ extension RegistrationChain {
     return all
   }
 
-  /// Reclaims all of these registrations, and runs their release functions in order. No call to
-  /// their delegates may be running, and no lock is held.
+  /// Reclaims all of these registrations, and runs their release functions in order. Requires that
+  /// no call to their delegates is running, and that no lock is held.
   consuming func reclaimAndRelease() {
     let process = Fork.generation
-    // Reclaim the registrations without a release function first. Otherwise another registration's
-    // release function might end a lifetime and wait for them.
+    // Reclaim the registrations without a release function first, because the release function of
+    // another registration might end a lifetime and wait for them.
     if !isEmpty && !hasOne { extract { !$0.hasRelease }.reclaimEach(in: process) }
     reclaimEach(in: process)
   }
@@ -76,8 +78,8 @@ extension RegistrationChain {
   @_optimize(speed)
   private consuming func reclaimEach(in process: UInt32) {
     // A registration stays in its slot until it is reclaimed, because its context is stored nowhere
-    // else. If a release function forks, the fork handler reclaims the remaining registrations in
-    // the child.
+    // else. If a release function forks, the child's fork handler finds the remaining registrations
+    // in their slots and reclaims them, so this loop must stop in the child.
     while process == Fork.generation, let registration = pop() {
       RaceDetector.didRemove(registration.storage)
       let stripe = Stripe(of: registration.owner)  //~ reclaimed_to_wrong_stripe
@@ -89,8 +91,8 @@ extension RegistrationChain {
   }
 }
 
-/// The cleanup that remains after a registration has been reclaimed: calling the release function,
-/// if any, and freeing the details.
+/// The cleanup that remains to be done after a registration has been reclaimed: calling its release
+/// function, if any, and freeing its details.
 struct PendingCleanup {
   var details: RegistrationDetails.Address? = nil
   /// The release function of a registration without details.
@@ -114,8 +116,8 @@ struct PendingCleanup {
 extension RegistrationDetails {
   /// Runs the release function, if any, and frees the details. No lock is held.
   ///
-  /// Do nothing slow before calling the release function. Otherwise another thread could fork in
-  /// the meantime, and the child would never call the function.
+  /// Do nothing slow before calling the release function. If another thread forks in the meantime,
+  /// the child never calls the function.
   static func release(_ details: RegistrationDetails.Address) {
     let (release, context) = (details.pointee.release, details.pointee.context)
     let lifetime = membership(of: details, .owned).pointee.lifetime

@@ -5,14 +5,14 @@ import Synchronization
 /// One delegate in one multicast, from its add until its removal is complete.
 ///
 /// The slot of a registration contains everything that invocations and writers need to know about
-/// the registration. A list entry contains the slot and the token. The slot comes from the pool of
-/// the multicast's stripe and is returned to that pool. A vacant slot may move to another stripe
-/// (see `lockStripe`).
+/// the registration. A list entry contains the slot's address and the token. The slot comes from
+/// the pool of the multicast's stripe and is returned to that pool. A vacant slot may move to
+/// another stripe (see `lockStripe`).
 struct Registration {
   struct Storage: ~Copyable {
     /// The handle equals the token if and only if the registration is live and plain. If the
-    /// registration is live and not plain, the handle has the kind `special`; otherwise it has the
-    /// kind `retired` or `vacant`.
+    /// registration is live but not plain, the handle has the kind `special`. If it is not live,
+    /// the handle has the kind `retired` or `vacant`.
     var header: SlotHeader
     // These fields are written before the registration becomes live, and do not change until it is
     // reclaimed.
@@ -23,8 +23,8 @@ struct Registration {
     var word: UnsafeMutableRawPointer?
   }
 
-  /// Bits of `owner` above the bits of the index. All except `called` change under the stripe's
-  /// lock.
+  /// Bits of `owner` above the bits of the index. Except for `called`, these bits change only under
+  /// the stripe's lock.
   enum Flags {
     /// `word` is a release function.
     static let releasing: UInt32 = 1 << 31
@@ -33,9 +33,9 @@ struct Registration {
     static let once: UInt32 = 1 << 29
     /// The multicast's functions lock the context for each call.
     static let shared: UInt32 = 1 << 28
-    /// The registration is not plain, even while it is not paused.
+    /// The registration is not plain, whether or not it is paused.
     static let special: UInt32 = 1 << 27
-    /// The registration is retired, but may still be called (see
+    /// The registration is retired, but calls to its delegate may still be running (see
     /// `RegistrationChain.extractUncalledOfMany`).
     static let called: UInt32 = 1 << 26
   }
@@ -56,7 +56,8 @@ struct Registration {
     storage = slot.assumingMemoryBound(to: Storage.self)
   }
 
-  /// The slot at a token's index. The slot may have been reused since. Nil if it does not exist.
+  /// The slot at the index of a token, or nil if there is no such slot. The slot may have been
+  /// reused since.
   @inline(__always) init?(slotOf token: Token) {
     guard token.kind == .registration, let slot = Self.directory.slot(token.index) else {
       return nil
@@ -89,8 +90,8 @@ struct Registration {
   /// The token of the registration, or of the previous registration if the slot is vacant.
   var token: Token { id.changed(to: .registration) }
 
-  /// Relaxed is enough: a caller that knows the current registration's handle reads that
-  /// registration's value.
+  /// Relaxed is enough: the value is stored before the handle, with release. So a thread that has
+  /// read the current registration's handle, with acquire, reads the value of that registration.
   private var ownerAndFlags: UInt32 {
     get { storage.pointee.header.owner.load(ordering: .relaxed) }
     nonmutating set { storage.pointee.header.owner.store(newValue, ordering: .relaxed) }
@@ -112,8 +113,8 @@ struct Registration {
   }
 
   /// Whether this registration is for a given delegate. If the registration is not live, the result
-  /// is meaningless. The loads are atomic because the slot may have moved to another stripe, and a
-  /// thread that holds that stripe's lock may be activating it.
+  /// is meaningless. The loads are atomic, because the slot may have moved to another stripe, where
+  /// another thread may be activating a registration in it.
   @inline(__always)
   func isOf(_ delegate: multicast_delegate) -> Bool {
     words[0].load(ordering: .relaxed) == unsafeBitCast(delegate.function, to: UInt.self)
@@ -158,11 +159,11 @@ struct Registration {
   /// Takes the lock that guards the slot, and reads the handle.
   ///
   /// Before this thread holds the lock, a vacant slot may move to another stripe and be used there.
-  /// Therefore the owner is compared again under the lock. The owner belongs to the handle if the
-  /// handle is the same before and after the owner is read, because the owner is stored before the
-  /// handle (release) and no handle is used twice. While the lock is held, a registration of this
-  /// stripe stays in its slot. A vacant slot may still move to another stripe, so the caller must
-  /// not read the handle again.
+  /// Therefore this function compares the owner again under the lock. It reads the handle before
+  /// and after the owner. If the two handles are equal, the owner belongs to that handle, because
+  /// the owner is stored before the handle (release) and no handle is used twice. While the lock is
+  /// held, a registration of this stripe stays in its slot. A vacant slot may still move to another
+  /// stripe, so the caller must not read the handle again.
   @inline(__always) func lockStripe() -> (stripe: Stripe, id: Handle) {
     while true {
       let owner = self.owner
@@ -173,8 +174,8 @@ struct Registration {
     }
   }
 
-  /// The handle in the slot. Nil if the slot is not guarded by the caller's lock, which is the lock
-  /// of `owner`'s stripe.
+  /// The handle in the slot; nil if the lock of `owner`'s stripe, which the caller holds, does not
+  /// guard the slot.
   func id(guardedAs owner: UInt32) -> Handle? {
     let id = self.id
     // Acquire: the second read of the handle must come after this read of the owner.
@@ -228,12 +229,12 @@ struct Registration {
     storage.pointee.word = UnsafeMutableRawPointer(details)
   }
 
-  /// Activates the registration in a slot that has just been taken, with a new token.
+  /// Activates a registration in a slot that has just been taken, and gives it a new token.
   ///
   /// - Parameters:
   ///   - flags: Any of `once`, `shared` and `special`.
-  ///   - out: Receives the token before the store to `id`. After that store, a thread that guesses
-  ///     the token can already call the delegate.
+  ///   - out: Receives the token before this function stores to `id`. After that store, a thread
+  ///     that guesses the token can already call the delegate.
   @inline(__always)
   func activate(
     _ delegate: multicast_delegate, _ flags: UInt32 = 0,
@@ -248,7 +249,7 @@ struct Registration {
     return token
   }
 
-  /// Pauses a live registration, or ends the pause.
+  /// Pauses or resumes a live registration.
   func setPaused(_ isPaused: Bool) {
     let flags = ownerAndFlags & ~Flags.paused | (isPaused ? Flags.paused : 0)
     ownerAndFlags = flags
@@ -264,13 +265,13 @@ struct Registration {
 
   // MARK: - Being called
 
-  /// Clears the mark of a retired registration that may still be called.
+  /// Clears `Flags.called` in a retired registration.
   func clearCalled() {
     storage.pointee.header.owner.bitwiseAnd(~Flags.called, ordering: .relaxed)
   }
 
-  /// Marks a registration as being called, if it is retired. Any thread may set the mark at any
-  /// time, because it does not affect a later registration in the slot.
+  /// Sets `Flags.called` if a registration is retired. Any thread may set this flag at any time. If
+  /// the slot has been reused by then, the flag has no effect on the new registration.
   static func setCalled(_ token: Token) {
     guard let registration = Registration(slotOf: token),
       registration.id == token.changed(to: .retired)
@@ -381,8 +382,8 @@ extension RegistrationChain {
 
 extension Token {
   /// Stores the token in a caller's variable with a single atomic store, because another thread may
-  /// be reading the variable. Relaxed is enough: a thread in a call to the delegate has acquired
-  /// the slot's handle, and thus the token.
+  /// be reading the variable. Relaxed is enough: the token is stored before the slot's handle, and
+  /// a thread in a call to the delegate has read that handle with acquire.
   @inline(__always)
   func store(to out: UnsafeMutablePointer<multicast_token>) {
     UnsafeMutableRawPointer(out).assumingMemoryBound(to: Atomic<UInt64>.self).pointee.store(

@@ -33,14 +33,14 @@ struct RegistrationDetails: ~Copyable {
 
   static let isReplaying = UInt.max
 
-  /// Whether earlier invocations are being replayed, or were still being replayed when the
-  /// registration was removed.
+  /// Whether earlier invocations are being replayed to the delegate, or were still being replayed
+  /// when the registration was removed.
   var isReplayed: Bool { replayed.load(ordering: .relaxed) == Self.isReplaying }
 
   var flags: UInt32 { UInt32(ownFlags) }
 
   /// Whether a queued call needs the slow path, because the delegate is called only once, its
-  /// context is locked, or its calls are watched.
+  /// context has to be locked, or its calls are watched.
   var isProtected: Bool { handling.load(ordering: .relaxed) != 0 }
 
   var isWatched: Bool { handling.load(ordering: .relaxed) & Self.watched != 0 }
@@ -48,13 +48,13 @@ struct RegistrationDetails: ~Copyable {
   private static let protected: UInt16 = 1
   private static let watched: UInt16 = 2
 
-  /// Makes every call queued from now on a watched call. Relaxed is enough, because these calls are
-  /// queued after this store.
+  /// Makes every call that is queued from now on a watched call. Relaxed is enough, because these
+  /// calls are queued after this store, under the queue's lock.
   func setWatched() { handling.bitwiseOr(Self.watched, ordering: .relaxed) }
 
   // MARK: - Memory
 
-  /// The size of the details and of the memberships that follow them, one for each role.
+  /// The size of the details, including the memberships that follow them, one for each role.
   private static let size =
     MemoryLayout<RegistrationDetails>.stride
     + Membership.roleCount * MemoryLayout<Membership>.stride

@@ -3,7 +3,7 @@ import MulticastShims
 import Synchronization
 
 extension Report {
-  /// A copy of those properties of a registration that a report contains.
+  /// A copy of the properties of a registration that appear in reports.
   private struct Facts {
     var token = Token.none
     var delegate = multicast_delegate()
@@ -47,7 +47,7 @@ extension Report {
   }
 
   /// - Parameter withCalls: Whether to add the threads that are in calls to the multicast's
-  ///   delegates or are waiting for such calls.
+  ///   delegates, or are waiting for these calls.
   @inline(never)
   mutating func add(_ multicast: Multicast, withCalls: Bool) {
     switch take(multicast) {
@@ -71,7 +71,7 @@ extension Report {
     if withCalls { addThreads(multicast) }
   }
 
-  /// Returns a copy of the next live delegate, and stores its label for the next line.
+  /// Returns a copy of the next live delegate's properties, and stores its label for the next line.
   private mutating func nextDelegate(_ position: inout UInt32, of multicast: Multicast) -> Facts? {
     guard take(multicast) == .locked else { return nil }
     defer { multicast.stripe.unlock() }
@@ -133,7 +133,7 @@ extension Report {
     text.add("multicast %x%l", multicast.handle.rawValue)
   }
 
-  /// Stores a broadcaster's name for a multicast, if any.
+  /// If a broadcaster has a name for a multicast, stores that name for the next line.
   ///
   /// - Complexity: O(names), because the multicast's slot has no room for a link to its name.
   private mutating func keepName(of multicast: Handle) {
@@ -147,9 +147,8 @@ extension Report {
     }
   }
 
-  /// Adds a delegate with its label, and whether it has been removed. For a removed delegate
-  /// without a label, also adds the function, because the delegate is no longer listed with its
-  /// multicast.
+  /// Adds a delegate and its label, and says if it has been removed. For a removed delegate without
+  /// a label, also adds the function, because the delegate is no longer listed with its multicast.
   mutating func addName(of token: Token) {
     text.keep(nil)
     var isRetired = false
@@ -158,7 +157,7 @@ extension Report {
       let owner = registration.owner
       let mutex = Stripe(of: owner).mutex
       if take(mutex) {
-        // The slot may have moved to another stripe. If so, the token is stale.
+        // If the slot has moved to another stripe, the token is stale.
         if let id = registration.id(guardedAs: owner) {
           isRetired = id == token.changed(to: .retired)
           if isRetired || id.isLive(as: token) { text.keep(registration.label) }

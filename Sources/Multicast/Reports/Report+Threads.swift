@@ -20,8 +20,8 @@ extension Report {
 
   /// Adds the threads that are in calls or are waiting.
   ///
-  /// - Parameter multicast: If not nil, adds only the threads that are in calls to its delegates or
-  ///   are waiting for such calls.
+  /// - Parameter multicast: If this is not nil, adds only the threads that are in calls to this
+  ///   multicast's delegates, or are waiting for these calls.
   mutating func addThreads(_ multicast: Multicast?) {
     for record in ThreadRegistry.all where text.goesOn {
       var isKnown = false
@@ -59,7 +59,7 @@ extension Report {
     }
   }
 
-  /// Adds a thread's line, unless it has already been added.
+  /// Adds the line that begins a thread's section, unless that line has already been added.
   private mutating func begin(_ thread: UInt64, _ isKnown: inout Bool) {
     if isKnown { return }
     isKnown = true
@@ -129,7 +129,7 @@ extension Report {
     }
   }
 
-  /// Ends a line with the number of the thread that is expected to end the wait.
+  /// Completes a line with the number of the thread that is expected to end the wait.
   private mutating func add(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, _ format: Text.Format
   ) {

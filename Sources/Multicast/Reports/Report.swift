@@ -2,28 +2,28 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The reports of `multicast_dump` and `multicast_describe`. They list all objects, and each
+/// The reports of `multicast_dump` and `multicast_describe`. The reports list all objects, and each
 /// thread's calls and wait.
 ///
-/// A report must also work in a program that hangs or has been stopped by a debugger. So it never
-/// waits for another thread without a time limit, allocates no memory, and needs no thread record.
-/// It reads data in three ways:
+/// A report must also work in a program that hangs or has been stopped by a debugger. So a report
+/// waits for other threads only for a limited time, allocates no memory, and needs no thread
+/// record. It follows three rules when it reads data:
 ///
 /// - *Handles and frames* are read without a lock. Slots, slabs, thread records and their blocks
-///   are never unmapped, and the fields that a report reads are atomic. The loads are acquire, and
-///   pair with the releases that publish slabs, records and frames. A report executes no heavy
-///   fence. So it may miss a call that begins or ends during the report, but never one that lasts
-///   longer.
-/// - *Everything else* is read under the lock that guards it, into a copy on the stack. A list,
+///   are never unmapped, and the fields that a report reads are atomic. The acquire loads pair with
+///   the releases that publish slabs, records and frames. A report executes no heavy fence. So it
+///   may miss a call that begins or ends during the report, but not a call that runs during the
+///   whole report.
+/// - *All other data* is read under the lock that guards it, and copied to the stack. A list,
 ///   details or a label cannot be freed while their stripe's lock is held, and a sleeping thread
 ///   cannot leave its list without the waits' lock. Unlike an invocation, a report does not publish
-///   a frame to protect the data. To do that, it would have to register its thread as an invoker,
-///   which takes the same lock. After that, removals from a multicast with a single invoker would
-///   have to execute fences.
+///   a frame to protect the data. If it did, it would have to register its thread as an invoker,
+///   which requires the same lock. Removals from a multicast with a single invoker would then have
+///   to execute fences.
 /// - A report only *tries* each lock, for at most half a second. Threads hold locks for
-///   microseconds, so a thread that still holds the lock after that time has stopped. The report
-///   then names the object that it could not read. After several such failures, it no longer waits
-///   for locks at all.
+///   microseconds, so a thread that holds a lock for half a second has stopped. The report then
+///   names the object that it could not read. After four such failures, it no longer waits for
+///   locks at all.
 ///
 /// The report holds no lock when it calls the writer, and never holds more than one lock at a time.
 /// Each line describes the state at the moment when its data was read.
@@ -34,12 +34,12 @@ struct Report {
 
   init(_ text: Text) { self.text = text }
 
-  /// Whether the report holds a lock that it has tried to take, and if not, why.
+  /// The result of an attempt to take a lock: whether the report holds the lock and, if not, why.
   enum Access { case locked, stale, refused }
 
   /// Called after an attempt to take a lock has failed. Pauses before the next attempt.
   ///
-  /// - Parameter end: The time at which to stop waiting; 0 at first.
+  /// - Parameter end: The time at which to stop waiting; 0 in the first call for a lock.
   /// - Returns: false if the lock must not be tried again.
   private mutating func waits(_ end: inout UInt64) -> Bool {
     let now = shims_now_ns()
@@ -135,7 +135,8 @@ extension Report {
     if isCurrent { text.add("\nlifetime %x: delegates: %d\n", handle.rawValue, UInt64(count)) }
   }
 
-  /// Finds the queue whose consumer is stored at the given address; none if there is no such queue.
+  /// Returns the handle of the queue whose consumer is stored at the given address, or none if
+  /// there is no such queue.
   static func queue(of consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>>) -> Handle {
     for index in Queue.pool.directory.indices {
       let queue = Queue(slot: Queue.pool.header(index))

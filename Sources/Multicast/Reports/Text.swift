@@ -23,7 +23,8 @@ struct Text {
     }
   }
 
-  /// Longer lines are truncated. No report contains a longer line.
+  /// The maximum size of a line in bytes. Longer lines would be truncated, but no report contains
+  /// one.
   static let lineSize = 768
 
   /// The writer; nil if the text is written to a file descriptor.
@@ -44,7 +45,7 @@ struct Text {
     self.line = line
   }
 
-  /// Stores a label for the next line; nil for none.
+  /// Stores a label for the next line. Nil means that there is no label.
   @inline(never)
   mutating func keep(_ label: UnsafeMutablePointer<shims_label>?) {
     self.label = label?.pointee ?? shims_label()
@@ -144,7 +145,8 @@ struct Text {
   private mutating func put(_ text: UnsafePointer<CChar>?) {
     guard var text else { return }
     while text.pointee != 0 {
-      // Replace characters that would end the line or the quotes around a label.
+      // Replace control characters, which could end the line, and quotation marks, which could end
+      // a label.
       let character = UInt8(bitPattern: text.pointee)
       let isPlain = character >= 32 && character != UInt8(ascii: "\"")
       put(isPlain ? character : UInt8(ascii: "?"))

@@ -4,13 +4,13 @@ import MulticastShims
 /// unordered accesses by two threads.
 ///
 /// The annotations state that an add happens before the calls to the delegate, and that these calls
-/// happen before the end of the removal. The two relations use separate addresses. With a common
-/// address, calls on two threads would appear to be ordered, and the tools would miss real races
-/// between them.
+/// happen before the end of the removal. The two relations use separate addresses. If they used the
+/// same address, calls on two threads would appear to be ordered, and the tools would miss real
+/// races between these calls.
 enum RaceDetector {
-  /// Set once when the library starts, before the first multicast exists. If set, the library
-  /// treats every multicast as watched, so that the fast path of an invocation needs no
-  /// annotations.
+  /// Set once when the library starts, before the first multicast exists. If a race detector is
+  /// present, the library treats every multicast as watched, so that the fast path of an invocation
+  /// needs no annotations.
   nonisolated(unsafe) private(set) static var isPresent = false
 
   static func start() { isPresent = shims_races_are_detected() }

@@ -5,7 +5,7 @@ import Synchronization
 /// Starts the library when it is first used.
 enum Start {
   /// Changed under the slab lock. The release in `begin` pairs with the acquire in `ensure`, so
-  /// that a thread without that lock sees the results of the start.
+  /// that a thread that does not hold that lock sees the results of the start.
   private static let isDone = Atomic<Bool>(false)
 
   /// Replaces libc's allocator, which is possible only before anything has been allocated.
@@ -17,15 +17,16 @@ enum Start {
     return .ok
   }
 
-  /// Called before the first slab is added, that is, before anything can be invoked. No lock is
-  /// held.
+  /// Starts the library if it has not started yet, and returns whether it is now started. Called
+  /// before any slab is added, that is, before anything can be invoked. No lock is held.
   @inline(__always)
   static func ensure() -> Bool { isDone.load(ordering: .acquiring) || begin() }  // order: started
 
   @inline(never)
   private static func begin() -> Bool {
-    // Hold no lock here. Otherwise this thread could wait for libc's lock while a forking thread
-    // that holds this lock waits for the library's lock, and neither could continue.
+    // Hold no lock during this call. If this thread held a lock of the library, it could wait for
+    // libc's lock while a forking thread, which holds libc's lock, waits for the library's lock.
+    // Neither could then continue.
     guard shims_watch_fork() else { return false }
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

@@ -1,7 +1,7 @@
 import MulticastShims
 import Synchronization
 
-/// The asymmetric fence. Its light half is for invocations, and its heavy half is for writers.
+/// The asymmetric fence. It consists of a light half for invocations and a heavy half for writers.
 ///
 /// An invocation publishes its frame by stores, executes the light fence, and then reads data that
 /// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
 /// heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (in an old kernel or a sandbox), both are full fences. Both sides also execute full
-/// fences for a multicast that changes often (see `Bias`).
+/// membarrier (in an old kernel or a sandbox), both halves are full fences. Both sides also execute
+/// full fences for a multicast that changes often (see `Bias`).
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
@@ -20,8 +20,9 @@ enum Fence {
     isAsymmetric = shims_membarrier_register()
   }
 
-  /// To the kernel, the child of a fork is a new process, which has to register again. The child
-  /// has only one thread. If the kernel refuses, the next call to `heavy` reports the failure.
+  /// Registers the child of a fork, which to the kernel is a new process. The child has only one
+  /// thread, so no thread can need a heavy fence earlier. If the kernel refuses, the next call to
+  /// `heavy` reports the failure.
   static func restartInChild() {
     if isAsymmetric { _ = shims_membarrier_register() }
   }
@@ -32,7 +33,7 @@ enum Fence {
 
   /// The fence that a thread needs after a change, before it reads the frames of invocations.
   enum Need: UInt8 {
-    /// No fence, because only this thread's own frames matter.
+    /// No fence is needed, because only this thread's own frames matter.
     case none
     case full
     case heavy
@@ -40,7 +41,7 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// A full fence. Both sides execute a full fence where no heavy fence is used.
+  /// Executes a full fence. Where no heavy fence is used, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences
@@ -52,12 +53,12 @@ enum Fence {
   /// Executes a heavy fence. If the caller then reads the frames and misses an invocation, that
   /// invocation sees all changes that any thread made before the fence began.
   ///
-  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. In
-  ///   that case, the caller must not reclaim anything.
+  /// - Returns: false if the kernel refuses the barrier although it accepted the registration. If
+  ///   it does, the caller must not reclaim anything.
   static func heavy() -> Bool {
     Lock.checkNoneIsHeld()  //~ fence_under_lock
-    // Count the fence before the barrier. Otherwise a thread could make a change and read the stamp
-    // after the barrier but before the count, and mistake this fence for a later one.
+    // Count the fence before the barrier. If it were counted later, a thread could make a change
+    // and read the stamp between the barrier and the count, and mistake this fence for a later one.
     // order: fences
     let number = begun.wrappingAdd(1, ordering: .sequentiallyConsistent).newValue
     guard makeBarrier() else {
@@ -76,7 +77,7 @@ enum Fence {
     return true
   }
 
-  /// Whether the kernel has ever refused a fence. If so, some removals may never complete.
+  /// Whether the kernel has ever refused a heavy fence, so that some removals may never complete.
   static var isBroken: Bool { hasFailed.load(ordering: .acquiring) }  // order: failed
 
   /// A moment in the order of heavy fences.

@@ -3,21 +3,23 @@ import Synchronization
 /// A hazard frame. A thread publishes one for each invocation, each run of a queue, each lookup of
 /// a name, and each call to a watch's function.
 ///
-/// The owner writes the frame without atomic read-modify-write operations. Writers read the frame
-/// after a heavy fence.
+/// The owner changes its frames by plain atomic stores, without read-modify-write operations.
+/// Writers read the frames after a heavy fence.
 struct Frame {
   struct Fields: ~Copyable {
     /// The target of the frame. The first frame without a target marks the end of the stack.
     let target: Atomic<Target>
     /// The address of the invocation list that the owner is reading, or 0. This is a hazard
-    /// pointer: a list is not freed while a frame names it. Other threads only compare the address.
+    /// pointer: a list is not freed while a frame names it. Other threads compare this address, but
+    /// do not use it to read the list.
     let list: Atomic<UInt>
     /// The hazard: the token of the registration whose delegate the owner is calling, if any. An
     /// object is not reclaimed while a hazard names it. While the wake function of a queue runs,
     /// the hazard is the handle of the queue. While a function of a watch runs, it is the handle of
     /// the watch.
     let hazard: Atomic<Token>
-    /// The address of the payload or receipt that this invocation or run retains, or 0.
+    /// The address of the payload or receipt that this invocation or run retains, or 0 if there is
+    /// none.
     let payload: Atomic<UInt>
     var stackMark: StackMark
   }
@@ -43,7 +45,7 @@ struct Frame {
     nonmutating set { fields.pointee.payload.store(newValue, ordering: .relaxed) }
   }
 
-  /// Makes the frame visible. The caller then executes the light fence.
+  /// Makes the frame visible to other threads. The caller then executes the light fence.
   ///
   /// Release: a thread that sees the target also sees this list or a later one.
   func publish(_ target: Target, reading list: UInt = 0) {
@@ -54,18 +56,20 @@ struct Frame {
   /// Replaces the list. The caller then executes the light fence, and checks whether the list is
   /// still current.
   ///
-  /// Release: the invocation's reads of the previous list come before this store.
+  /// Release: a writer that no longer sees the previous list's address may free that list, so this
+  /// thread's reads of that list must come before this store.
   func publish(reading list: UInt) {
     fields.pointee.list.store(list, ordering: .releasing)  // order: list_hazard
   }
 
-  /// Marks this frame's invocation as executing full fences. The caller then executes a full fence.
+  /// Tags the target, which says that this frame's invocation executes full fences. The caller then
+  /// executes a full fence.
   func setFenced() {
     fields.pointee.target.store(target.fenced, ordering: .releasing)  // order: frame
   }
 
   /// Ends the use of the frame. Release: a writer that no longer sees the frame may free the list,
-  /// so this thread's reads of the list come before this store.
+  /// so this thread's reads of the list must come before this store.
   func withdraw() {
     fields.pointee.target.store(.none, ordering: .releasing)  // order: withdrawal
   }
@@ -83,7 +87,7 @@ struct Frame {
 
   // MARK: - For all threads
 
-  /// The target and the hazard of the frame. Nil if the frame is not in use.
+  /// The target and the hazard of the frame; nil if the frame is not in use.
   var published: (target: Target, hazard: Token)? {
     // Acquire: the two loads pair with the releases in `withdraw` and `clearHazard`, so that the
     // effects of the delegate happen before the reader's next steps.
@@ -93,8 +97,9 @@ struct Frame {
   }
 }
 
-/// The target of a frame, which is the address of a slot. The low bits of the address are always
-/// zero, so they encode the kind of work and whether the invocation executes full fences.
+/// The target of a frame, which is the address of a slot with flags in its low bits. An address of
+/// a slot has only zeros there. The flags encode the kind of work, and whether the invocation
+/// executes full fences.
 struct Target: RawRepresentable, AtomicRepresentable {
   let rawValue: UInt
 

@@ -1,11 +1,12 @@
 import MulticastShims
 import Synchronization
 
-/// A sleeping thread in the wait graph. The struct is on that thread's stack, and is linked into a
-/// list of the sleeping threads whose keys have the same hash. The waits' lock guards it.
+/// A sleeping thread in the wait graph. The struct is stored on that thread's stack, and linked
+/// into a list of sleeping threads whose keys have the same hash. The waits' lock guards the
+/// struct.
 ///
-/// When a wait ends, the threads sleeping on its key are woken. When the set of threads that can
-/// end waits changes, all sleeping threads are woken (see `Waits.wake`).
+/// A thread that makes the condition of a wait true wakes the threads sleeping on the wait's key. A
+/// thread that changes which threads can end waits wakes all sleeping threads (see `Waits.wake`).
 struct Sleeper: ~Copyable, Linked {
   /// The key of a wait, which is an address or a handle.
   typealias Key = UInt64
@@ -14,15 +15,15 @@ struct Sleeper: ~Copyable, Linked {
   let key: Key
   /// The record of the thread, if it has one.
   private let thread: UnsafeMutablePointer<ThreadRecord.Storage>?
-  /// The system's number for the thread, and the time when the thread went to sleep. Reports use
-  /// both for threads without a record.
+  /// The system's number for the thread, and the time when the thread went to sleep. If the thread
+  /// has no record, reports use these two fields.
   let systemNumber: UInt32
   let since: UInt64
-  /// 0 while the thread sleeps. The links below are in use as long as this field is 0.
+  /// 0 until the thread is woken. The links below are in use only while this field is 0.
   let isWoken = Atomic<UInt32>(0)
   private var nextOfList: UnsafeMutablePointer<Sleeper>?
   private var previousOfList: UnsafeMutablePointer<Sleeper>?
-  /// The next sleeping thread without a record. Used only if this thread has no record either.
+  /// The next sleeping thread without a record, if this thread has no record either.
   var next: UnsafeMutablePointer<Sleeper>?
 
   init(wait: Wait, key: Key, since: UInt64, by thread: ThreadRecord?) {
@@ -45,7 +46,7 @@ struct Sleeper: ~Copyable, Linked {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
 
-  /// The first thread sleeping on a key. The search starts at the given thread in the key's list.
+  /// The first thread sleeping on a key, at or after a given thread in the key's list.
   static func find(
     _ key: Key, from first: UnsafeMutablePointer<Sleeper>?
   ) -> UnsafeMutablePointer<Sleeper>? {
@@ -63,7 +64,8 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Links two neighbours in a list. Nil stands for the end of the list on that side.
+  /// Links two neighbours in a list. If one of them is nil, the other becomes the end of the list
+  /// on that side.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List
@@ -80,7 +82,7 @@ struct Sleeper: ~Copyable, Linked {
     }
   }
 
-  /// Notes in a thread's record that the thread has been woken, so its wait may have ended.
+  /// Notes in a thread's record that the thread has been woken because its wait may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
@@ -119,7 +121,7 @@ protocol Linked: ~Copyable {
 }
 
 extension UnsafeMutablePointer where Pointee: Linked & ~Copyable {
-  /// The first matching element, starting the search at this element.
+  /// The first matching element at or after this element.
   func first(where isWanted: (Self) -> Bool) -> Self? {
     var next: Self? = self
     while let current = next, !isWanted(current) { next = current.pointee.next }

@@ -1,20 +1,22 @@
 import MulticastShims
 import Synchronization
 
-/// A block of places for thread records, with a bit for each record that is owned by a thread.
+/// A block of places for thread records. For each place, a bit says whether a thread owns the
+/// record in this place.
 ///
 /// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
 /// the other blocks 64 at a time. Therefore the records of threads that have ended cost readers
-/// almost nothing. All records except the first 64 are in mapped memory, in groups of 64. A thread
-/// whose calls do not nest touches only one or two pages of its record. If no record of a group has
-/// an owner, the pages of the group can be returned to the system (see `discardIdle`).
+/// almost nothing. All records except the first 64 are in memory mapped from the system, in groups
+/// of 64. A thread whose calls do not nest touches only one or two pages of its record. If no
+/// record of a group has an owner, the pages of the group can be returned to the system (see
+/// `discardIdle`).
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
     var firstNumber: UInt32
     /// The number of records that threads own. A thread is counted before it publishes its first
-    /// frame, and stays counted until after it has withdrawn its last frame. It may stay counted
-    /// for a moment after it has given up the record.
+    /// frame, and stays counted until after it has withdrawn its last frame. After a thread has
+    /// given up its record, it may stay counted for a moment.
     let ownerCount: Atomic<UInt32>
     /// The number of groups of 64 places each.
     var groupCount: Int
@@ -98,8 +100,7 @@ struct ThreadBlock {
   }
 
   /// Whether any thread owns a record of the block. Acquire: pairs with the release in `giveBack`,
-  /// so that the effects of a thread's calls happen before the reader finds that the thread has
-  /// ended.
+  /// so that a reader that finds no owners sees the effects of the owners' calls.
   var hasOwners: Bool {
     storage.pointee.ownerCount.load(ordering: .acquiring) != 0  // order: record
   }
@@ -113,8 +114,8 @@ struct ThreadBlock {
 
   /// Makes the calling thread the owner of a record that has no owner.
   ///
-  /// The thread sets the bit before it publishes a frame. So if a reader does not see the bit after
-  /// its heavy fence, it misses only frames of invocations that begin later.
+  /// The thread sets the record's owned bit before it publishes a frame. So if a reader does not
+  /// see the bit after its heavy fence, it misses only frames of invocations that begin later.
   func takeIdle() -> ThreadRecord? {
     var group = 0
     while group < groupCount {
@@ -142,8 +143,9 @@ struct ThreadBlock {
   /// pages read as zeros, which represent records without an owner and without frames in use. The
   /// caller holds the slab lock.
   ///
-  /// In the meantime, the calling thread owns all 64 records of the group, so no other thread takes
-  /// one of them. A reader finds no frame in use, whether or not the pages are already zero.
+  /// While this function discards a group, the calling thread owns all 64 records of the group, so
+  /// no other thread takes one of them. A reader finds no frame in use, whether or not the pages
+  /// are already zero.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   func discardIdle() -> Int {
@@ -158,8 +160,8 @@ struct ThreadBlock {
         // order: next_owner
         owned.pointee.compareExchange(expected: 0, desired: all, ordering: .acquiring).exchanged
       {
-        // Threads take the first record of a group first. So if that record is zero, the other
-        // records are also zero.
+        // The first record of a group is taken before the others. So if that record is zero, the
+        // other records are also zero.
         if record(group, 0).number != 0 { bytes &+= discard(group) }
         owned.pointee.bitwiseAnd(~all, ordering: .releasing)  // order: next_owner
       }
@@ -167,7 +169,8 @@ struct ThreadBlock {
     return bytes
   }
 
-  /// In the child of a fork, ends the ownership of all records except the survivor's.
+  /// Ends the ownership of all records except the survivor's. The survivor is the only thread in
+  /// the child of a fork.
   ///
   /// If a group does not contain the survivor's record, the pages of the group are returned to the
   /// system. If the child wrote to thousands of records instead, the system would have to copy a
@@ -193,13 +196,15 @@ struct ThreadBlock {
       }
       bits(Self.ownedOffset, group).pointee.store(all & ~others, ordering: .relaxed)
     }
-    // Set the count instead of decrementing it: when the process forked, a thread may have changed
-    // its bit, but not yet the count.
+    // Set the count instead of decrementing it, because at the moment of the fork, another thread
+    // may have changed its bit but not yet the count.
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// Gives the pages of a group back to the system, if possible, and returns the number of bytes.
-  /// If that is not 0, all records of the group are now zero.
+  /// Returns the pages of a group to the system, if possible.
+  ///
+  /// - Returns: the number of returned bytes. If it is not 0, all records of the group are now
+  ///   zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -220,8 +225,8 @@ struct ThreadBlock {
 
   /// Initializes a record that is all zeros.
   ///
-  /// The number is stored last, after a fence. So if another thread forks before that, the child
-  /// finds that the record is not prepared.
+  /// The record's number is stored last, after a fence. So if another thread forks earlier, the
+  /// child finds that the record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()
     record.storage.pointee.block = storage
@@ -274,8 +279,8 @@ struct ThreadBlock {
     let bit: UInt64 = 1 << UInt64(place)
     prepare(record, group, place)
     records[group * 64 + place] = record.storage
-    // Release: a thread that sees either bit also sees the record. The owned bit is set first, so
-    // that no other thread claims the record.
+    // Release: a thread that sees either bit also sees the record. Set the owned bit first, so that
+    // no other thread claims the record.
     storage.pointee.ownerCount.wrappingAdd(1, ordering: .relaxed)
     // order: record
     bits(Self.ownedOffset, group).pointee.bitwiseOr(bit, ordering: .releasing)  //~ record_not_owned

@@ -45,10 +45,11 @@ struct ThreadRecord {
     let identity: Atomic<ThreadIdentity>
     /// The system's number for the owner. Relaxed is enough, because only reports use this number.
     let systemNumber: Atomic<UInt32>
-    /// How far the search for a cycle has processed the owner. Guarded by the waits' lock.
+    /// The owner's state in the search for a cycle. Guarded by the waits' lock.
     var search: Waits.Search
-    /// Whether the owner has been woken by its key but has not run since, and whether a search has
-    /// skipped the owner for this reason. Guarded by the waits' lock.
+    /// `isWoken` says whether the owner has been woken through its key but has not run since.
+    /// `isPassedOver` says whether a search has skipped the owner because of `isWoken`. Guarded by
+    /// the waits' lock.
     var isWoken: Bool
     var isPassedOver: Bool
     /// The owner's wait. Guarded by the waits' lock.
@@ -63,8 +64,8 @@ struct ThreadRecord {
     /// The owner's adds that are replaying kept invocations, innermost first (see `Replay`). The
     /// owner changes this field under the waits' lock.
     var replays: UnsafeMutableRawPointer?
-    /// For the innermost invocation that is calling observers of a prefix: the notified name and
-    /// the invocation's frame. Only the owner uses this field.
+    /// The notified name and the frame of the innermost invocation that is calling observers of a
+    /// prefix; nil if there is no such invocation. Only the owner uses this field.
     var named: (name: UnsafePointer<CChar>, frame: UnsafeMutablePointer<Frame.Fields>)?
   }
 
@@ -76,8 +77,9 @@ struct ThreadRecord {
   static let batchSize = 512
   private static let batchOffset = 192
   private static let headerSize = batchOffset + batchSize
-  /// The size is rounded up to a multiple of 1024. In each of 64 adjacent records, the outermost
-  /// frame is therefore in a single cache line, and in the same page as the header.
+  /// The size of a record, rounded up to a multiple of 1024. As a result, the outermost frame of
+  /// each of 64 adjacent records is in a single cache line, and in the same page as the record's
+  /// header.
   static let size =
     (headerSize + Int(frameCount) * MemoryLayout<Frame.Fields>.stride + 1023) & ~1023
   private static let alignment = 128
@@ -92,7 +94,7 @@ struct ThreadRecord {
     return ThreadRecord(record.assumingMemoryBound(to: Storage.self))
   }
 
-  /// The calling thread's record. The caller knows that the thread has one.
+  /// The calling thread's record. The caller knows that this thread has a record.
   static var currentAgain: ThreadRecord {
     ThreadRecord(
       shims_get_thread_record_again().unsafelyUnwrapped.assumingMemoryBound(to: Storage.self))
@@ -117,7 +119,7 @@ struct ThreadRecord {
     wait = .nothing
   }
 
-  /// Ends the owner's ownership of the record.
+  /// Ends the calling thread's ownership of the record.
   @inline(never) func giveBack() {
     giveBackSlots()  //~ vacant_slots_not_given_back
     ThreadBlock(storage.pointee.block.unsafelyUnwrapped).giveBack(self)
@@ -142,9 +144,9 @@ struct ThreadRecord {
   /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
-  /// The owner's identity, or none. The identity of another thread may change at any moment. The
-  /// setter's release pairs with the getter's acquire, so that a thread that reads an identity
-  /// finds the record initialized.
+  /// The owner's identity, or none. If the calling thread is not the owner, the identity may change
+  /// at any moment. The setter's release pairs with the getter's acquire, so that a thread that
+  /// reads an identity finds the record initialized.
   var identity: ThreadIdentity {
     get { storage.pointee.identity.load(ordering: .acquiring) }  // order: record
     // order: record
@@ -224,9 +226,9 @@ struct ThreadRecord {
   /// The outermost frame in use that matches.
   ///
   /// Frames are read up to the first frame that is not in use. As long as a call is running, its
-  /// frame and all frames below it are in use. So a reader misses a frame only if its invocation
-  /// began after the reader's heavy fence, and that invocation sees the changes that the reader
-  /// made before the fence.
+  /// frame and all frames below it are in use. So a reader misses a frame only if the frame's
+  /// invocation began after the reader's heavy fence. Such an invocation sees the changes that the
+  /// reader made before the fence.
   func firstFrame(where matches: (Frame, _ target: Target, _ hazard: Token) -> Bool) -> Frame? {
     var depth: UInt32 = 0
     while depth < Self.frameCount {
@@ -266,14 +268,15 @@ struct ThreadRecord {
       != nil
   }
 
-  /// Empties the frames of a thread that has ended inside a call, or of a thread of the parent that
-  /// does not exist in the child of a fork.
+  /// Empties the frames of a thread that has ended inside a call. In the child of a fork, empties
+  /// the frames of a thread that exists only in the parent.
   ///
   /// - Parameters:
   ///   - release: Called under the waits' lock for each payload that a frame has retained. Without
-  ///     the lock, another thread could fork while no frame contains the reference.
-  ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so this
-  ///     function may invoke multicasts.
+  ///     this lock, another thread could fork while no frame contains the payload's reference, and
+  ///     the child would leak the payload.
+  ///   - willLeave: Called for each frame, with no lock held. The frame is still in use, so
+  ///     `willLeave` may invoke multicasts.
   ///   - didLeave: Called for each frame after it has been withdrawn.
   func clear(
     release: (_ payload: UInt, _ target: Target) -> Void,
@@ -310,8 +313,8 @@ struct StackMark {
   #endif
 }
 
-/// Checks for the owner of a record. The frames below the top are in use by calls that are still on
-/// the stack. The top frame and the frames above it are not in use.
+/// Checks made by a record's owner. The frames below the top must be in use by calls that are still
+/// on the stack. The top frame and the frames above it must not be in use.
 extension ThreadRecord {
   /// Called after a frame has been pushed and before anything is written to it.
   func checkPush(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {

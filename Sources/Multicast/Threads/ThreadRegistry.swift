@@ -7,7 +7,7 @@ enum ThreadRegistry {
     Atomic<UnsafeMutablePointer<ThreadBlock.Storage>?>(nil)
   private static let threadCount = Atomic<UInt64>(0)
 
-  /// The maximum number of records. The number of a record must fit into the invoker word next to a
+  /// The maximum number of records. A record's number must fit into the invoker word below the
   /// generation, and must be less than `multipleInvokers`.
   private static let limit: UInt32 = 1 << 24
 
@@ -20,8 +20,8 @@ enum ThreadRegistry {
   /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
-    // If the thread is already ending, the library's destructor may not run again. This matters
-    // only if the thread is also cancelled inside a call.
+    // If the thread is already ending, ignore the failure. It means only that the library's
+    // destructor will not run again, which matters only if the thread is cancelled inside a call.
     guard shims_watch_exit(record.storage) || shims_is_thread_ending() else {
       record.giveBack()
       return nil
@@ -33,16 +33,16 @@ enum ThreadRegistry {
     return record
   }
 
-  /// The calling thread's record, and whether this call has taken it.
+  /// Returns the calling thread's record, and whether the thread has received it in this call.
   @inline(never)
   static func enterIfNeeded() -> (record: ThreadRecord, hasEntered: Bool)? {
     if let record = ThreadRecord.current { return (record, false) }
     return enter().map { ($0, true) }
   }
 
-  /// Called at the end of an operation that may have taken a record. Only that operation gives the
-  /// record back. The caller's functions may use the library inside the operation, but must not
-  /// give the record back.
+  /// Called at the end of an operation that may have taken a record. Only the operation that has
+  /// taken the record gives it back. The caller's functions may perform other operations inside
+  /// that operation. Those operations find the record, and do not give it back.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -50,8 +50,8 @@ enum ThreadRegistry {
     leave(record)
   }
 
-  /// Takes the calling thread's record away. Wakes all sleeping threads, because the thread may
-  /// have run a queue, and another thread may be waiting for it to run the queue again.
+  /// Makes the calling thread give back its record. Wakes all sleeping threads, because the calling
+  /// thread may have run a queue, and another thread may be waiting for it to run the queue again.
   static func leave(_ record: ThreadRecord) {
     shims_set_thread_record(nil)
     record.identity = .none
@@ -75,8 +75,8 @@ enum ThreadRegistry {
     for block in blocks { block.disown(but: survivor) }
   }
 
-  /// All records that threads own. A record that a thread takes later contains only frames of
-  /// invocations that begin after the reader's heavy fence.
+  /// All records that threads own. If a thread takes a record later, the record contains only
+  /// frames of invocations that begin after the reader's heavy fence.
   static var all: Records { Records(block: blocks.rest) }
 
   struct Records: Sequence, IteratorProtocol {
@@ -137,8 +137,8 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns to the system all pages that contain only records without owners. The caller holds the
-  /// slab lock.
+  /// Returns to the system the pages of each group in which no record has an owner. The caller
+  /// holds the slab lock.
   ///
   /// - Returns: the number of bytes that were returned to the system.
   static func discardIdle() -> Int {

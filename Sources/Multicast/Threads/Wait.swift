@@ -1,13 +1,13 @@
 import MulticastShims
 import Synchronization
 
-/// The reason why a thread sleeps. Other threads read it to find cycles of waits.
+/// Describes what a sleeping thread is waiting for. Other threads read it to find cycles of waits.
 enum Wait {
   /// A wait for a condition that no call to a delegate can affect.
   case nothing
   /// A wait until the running calls to a registration's delegate have returned.
   case calls(Token)
-  /// Like `calls`, but for several registrations. The token belongs to the first of them.
+  /// Like `calls`, but for several registrations. The token belongs to the first registration.
   case callsOfSeveral(Token)
   /// A wait for one thread. The pointer is the address of the thread's identity, which is none if
   /// the thread is unknown.
@@ -24,7 +24,8 @@ enum Wait {
   struct QueuedCalls {
     /// The address of the receipt. A thread that runs one of the calls has this address in a frame.
     let receipt: UInt
-    /// The lower half counts the references to the receipt. The waiting thread holds one of them.
+    /// The lower half counts the references to the receipt. The waiting thread holds one of these
+    /// references.
     let references: UnsafeMutablePointer<Atomic<UInt64>>
     /// The queue's slot, which may have been reused, and the queue's handle.
     let slot: UnsafeMutablePointer<SlotHeader>
@@ -40,7 +41,8 @@ enum Wait {
       UInt32(truncatingIfNeeded: references.pointee.load(ordering: .acquiring)) <= 1
     }
 
-    /// Whether the queue still exists. Once it has been destroyed, only running calls are left.
+    /// Whether the queue still exists. Once the queue has been destroyed, only the running calls
+    /// are left to wait for.
     var hasQueue: Bool { slot.pointee.id.load(ordering: .acquiring) == queue }  // order: occupant
   }
 
@@ -75,8 +77,8 @@ enum Wait {
     }
   }
 
-  /// The one thread that is expected to end this wait; nil if it is unknown or if several threads
-  /// can end the wait.
+  /// The only thread that is expected to end this wait; nil if that thread is not known, or if
+  /// several threads can end the wait.
   var soleThread: ThreadRecord? {
     switch self {
     case .thread(let identity), .room(let identity):
@@ -92,8 +94,8 @@ enum Wait {
     case .calls(let token), .callsOfSeveral(let token): return record.isCalling(token)
     case .thread(let identity), .room(let identity): return Self.isThat(identity, of: record)
     case .run(let calls):
-      // Read the handle after the consumer. Otherwise the consumer might already belong to the next
-      // queue in the slot.
+      // Read the handle after the consumer. In the other order, the consumer might already belong
+      // to the next queue in the slot.
       if Self.isThat(calls.consumer, of: record) && calls.hasQueue { return true }
       return record.retains(calls.receipt)
     }
@@ -102,14 +104,14 @@ enum Wait {
   @inline(never) private static func isThat(
     _ identity: UnsafeMutablePointer<Atomic<ThreadIdentity>>, of record: ThreadRecord
   ) -> Bool {
-    // Relaxed is enough, because another thread may become the consumer at any moment anyway.
+    // Relaxed is enough, because the identity may change right after this read anyway.
     let identity = identity.pointee.load(ordering: .relaxed)
     return !identity.isNone && identity == record.identity
   }
 
-  /// Whether this is a wait for a queue whose consumer is not known. False for a wait for one
-  /// thread. If that thread has no record, it is outside all calls, so no other thread can prevent
-  /// it from starting or ending.
+  /// Whether this is a wait for a queue whose consumer is not known. False for `thread`: if the
+  /// thread has no record, it is outside all calls, so no wait of another thread can keep it from
+  /// finishing its work.
   @inline(never) var isForUnknownThread: Bool {
     if case .run(let calls) = self, !calls.hasQueue { return false }
     if case .room = self { return soleThread == nil }
@@ -125,9 +127,9 @@ struct Timeout {
 
   static var none: Timeout { Timeout(deadline: 0) }
   static var unlimited: Timeout { Timeout(deadline: .max) }
-  /// The timeout of removals. No limit, except that a thread inside exit() does not wait.
-  /// Otherwise, if another thread were in a call that never returns, the destructors of static
-  /// objects would wait for that call forever.
+  /// The timeout of removals. There is no limit, except that a thread inside exit() does not wait.
+  /// If such a thread waited, and another thread were in a call that never returns, the destructors
+  /// of static objects would wait for that call forever.
   static var untilExit: Timeout { Timeout(deadline: .max &- 1) }
 
   static func nanoseconds(_ timeout: UInt64) -> Timeout {

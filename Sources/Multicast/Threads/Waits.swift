@@ -4,8 +4,8 @@ import Synchronization
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
 /// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
-/// graph. It also prevents lost wake-ups, because a thread holds it while it checks its condition
-/// and goes to sleep.
+/// graph. It also prevents lost wake-ups, because a thread holds the lock from the check of its
+/// condition until it is registered as sleeping.
 enum Waits {
   /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
@@ -19,7 +19,7 @@ enum Waits {
   nonisolated(unsafe) private static var generation: UInt64 = 0
 
   nonisolated(unsafe) private(set) static var sleeperCount = 0
-  /// The number of sleeping threads with a wait for which `Wait.isForThread` is true.
+  /// The number of sleeping threads whose waits satisfy `Wait.isForThread`.
   nonisolated(unsafe) private(set) static var threadSleeperCount = 0
 
   // MARK: - Sleeping
@@ -27,8 +27,8 @@ enum Waits {
   /// Waits until another thread makes a condition true.
   ///
   /// - Parameter key: The key to sleep on if `wait` itself has no key.
-  /// - Returns: `ok`; `pending` if the other thread is waiting for this thread, directly or through
-  ///   others; or `timeout`.
+  /// - Returns: `ok`; `timeout`; or `pending` if the threads that can make the condition true are
+  ///   waiting for this thread, directly or through other threads.
   @discardableResult @inline(never) static func sleep(
     for wait: Wait, with key: Sleeper.Key = 0, _ timeout: Timeout = .unlimited,
     until isTrue: () -> Bool
@@ -44,25 +44,26 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. It searches when its wait begins,
-  /// and again when something has changed.
+  /// Whether a thread has to search for a cycle before it sleeps. The thread searches when its wait
+  /// begins, and again when the set of threads that can end waits may have changed.
   ///
   /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
   /// critical section. Threads that go to sleep later find the wait in their own searches, so this
   /// thread need not search again, with one exception.
   ///
-  /// The exception is a thread that has been woken by its key but has not run yet. Its wait may
-  /// have ended, so other threads' searches ignore the wait and note this in the thread's record.
-  /// The thread then searches before it sleeps again. If searches did not ignore the wait, they
-  /// would find cycles that do not exist: thread A ends the wait of thread B, and then waits for a
-  /// call that B is in. B's wait is over, but it is still in the graph, and leads back to A.
+  /// The exception is a thread that has been woken through its key but has not run yet. Its wait
+  /// may have ended, so other threads' searches ignore the wait and note this in the thread's
+  /// record. The thread then searches before it sleeps again. If searches did not ignore the wait,
+  /// they would find cycles that do not exist. For instance, thread A ends the wait of thread B,
+  /// and then waits for a call that B is in. B's wait is over, but it is still in the graph, and
+  /// leads the search back to A.
   enum SearchNeeded { case begins, again, no }
 
   /// Wakes the threads sleeping on a key, which then check their conditions again.
   ///
   /// - Parameters:
-  ///   - key: Nil wakes all threads, which then also search for cycles again. Use nil when the set
-  ///     of threads that can end waits has changed.
+  ///   - key: The key, or nil to wake all threads, which then also search for cycles again. Pass
+  ///     nil when the set of threads that can end waits has changed.
   ///   - change: A change that must be made under the lock.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
@@ -71,15 +72,18 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has been sleeping on a key the longest. It checks its condition again.
+  /// Wakes the thread that has been sleeping on a key the longest, which then checks its condition
+  /// again.
   ///
-  /// - Parameter none: Called under the lock if no other thread is sleeping on the key.
+  /// - Parameter none: Called under the lock if, apart from the woken thread, no thread is sleeping
+  ///   on the key.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
-    // Wake the thread after releasing the lock, because the thread takes the lock first. By then,
-    // the thread may already have returned, and another sleeping thread may use the same address
-    // for its word. That thread then wakes up spuriously, checks its word, and sleeps again.
+    // Wake the thread after releasing the lock, because the woken thread begins by taking the lock.
+    // By then, that thread may already have returned, and another sleeping thread may use the same
+    // address for its word. The other thread then wakes up spuriously, checks its word, and sleeps
+    // again.
     var word: UnsafeMutablePointer<UInt32>? = nil
     var next: UnsafeMutablePointer<Sleeper>? = nil
     if let sleeper {
@@ -97,15 +101,15 @@ enum Waits {
   /// Releases the lock, sleeps until this thread is woken or the timeout has expired, and takes the
   /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread has been woken spuriously. If so, it sleeps at the
-  ///   front of its list.
+  /// - Parameter isAgain: Whether the thread has been woken spuriously, so that it must sleep at
+  ///   the front of its list.
   /// - Returns: whether to search for a cycle before the next sleep.
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
     Lock.waits.checkBeforeSleeping()
-    // Get the record each time, because the thread may have received a record from a release
-    // function that ran on it.
+    // Get the record each time, because a release function that ran on this thread may have used
+    // the library, and thus given the thread a record.
     let thread = ThreadRecord.current
     let before = generation
     let now = shims_now_ns()
@@ -142,7 +146,7 @@ enum Waits {
 
   /// One of the sleeping threads without a record.
   ///
-  /// - Parameter place: The number of threads before it in the list.
+  /// - Parameter place: The number of threads that precede the thread in the list.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -195,25 +199,25 @@ enum Waits {
 
 /// The search for a cycle of waits. The caller holds the waits' lock.
 extension Waits {
-  /// How far the search has processed a thread.
+  /// The state of a thread in the search.
   enum Search: UInt8 { case unknown, reached, followed }
 
-  /// Whether the threads that can end this wait are waiting for this thread, directly or through
-  /// others.
+  /// Whether the threads that can end the wait `first` are waiting for this thread, directly or
+  /// through other threads.
   ///
   /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
-  /// end `first`, and follows the wait of each of them. If the search reaches this thread, the wait
-  /// would close a cycle.
+  /// end `first`, and follows the wait of each thread that it reaches. If it reaches this thread,
+  /// the wait would close a cycle.
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Any thread may be that
   /// consumer, including this thread, so the wait counts as a cycle. There is one exception. If
-  /// `first` is itself a wait for a queue, this thread is not expected to run the other queue: no
-  /// thread has run that queue, and this thread is about to sleep. In this case, any of the
-  /// sleeping threads may be the consumer, so the search continues with all of them.
+  /// `first` is itself a wait for a queue, this thread is not expected to run the reached queue,
+  /// because no thread has run that queue and this thread is about to sleep. The consumer may then
+  /// be any sleeping thread, so the search continues with all sleeping threads.
   ///
-  /// A thread that goes to sleep later makes the same search, and finds this wait published. If a
-  /// thread is outside all calls, other threads can be waiting for it only because they expect it
-  /// to run a queue.
+  /// A thread that goes to sleep later makes the same search, and finds this wait published. Other
+  /// threads can be waiting for a thread outside all calls only because they expect it to run a
+  /// queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -240,9 +244,9 @@ extension Waits {
     return false
   }
 
-  /// Whether another thread is waiting for this thread, or for a queue that perhaps only this
-  /// thread may run. This thread is waiting for release functions, and is outside all calls and
-  /// release functions.
+  /// Called when this thread is about to wait for release functions, outside all calls and release
+  /// functions. Returns whether another thread is waiting for this thread, or for a queue that
+  /// perhaps only this thread will run.
   private static func mayBeAwaited(_ thread: ThreadRecord?) -> Bool {
     ThreadRegistry.all.contains {
       let wait = $0.currentWait
@@ -252,7 +256,8 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end a wait, or all sleeping threads if those are not known.
+  /// Marks the threads that can end a wait. If these threads are not known, marks all sleeping
+  /// threads.
   ///
   /// - Parameter hasReachedSleepers: Whether all sleeping threads have already been marked.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
@@ -268,8 +273,8 @@ extension Waits {
     return thread.map { $0.search == .reached } ?? false
   }
 
-  /// Fast path of the search, for chains in which each wait is for a single known thread. Unlike
-  /// the full search, it does not visit all threads.
+  /// The fast path of the search, for chains in which each wait is for a single known thread.
+  /// Unlike the full search, it does not visit all threads.
   ///
   /// - Returns: nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
@@ -308,9 +313,9 @@ extension Waits {
 }
 
 extension ThreadRecord {
-  /// The thread's wait, as a search sees it. If the thread has been woken by its key but has not
-  /// run yet, the result is `nothing`, so the search skips the thread. If the thread has to sleep
-  /// again, it first makes its own search.
+  /// The thread's wait, as a search sees it. If the thread has been woken through its key but has
+  /// not run yet, the result is `nothing`, so the search skips the thread. If the thread has to
+  /// sleep again, it first makes its own search.
   @inline(never) var currentWait: Wait {
     if storage.pointee.isWoken {  //~ woken_is_followed
       storage.pointee.isPassedOver = true  //~ not_searched_after_passed_over

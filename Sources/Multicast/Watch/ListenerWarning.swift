@@ -2,12 +2,13 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Reports that a multicast has grown to the number of delegates at which its watch is notified.
+/// Notifies a watch that a multicast has grown to the number of delegates at which the watch wants
+/// a warning.
 ///
-/// For adds that only append, a list's limit is below that number (see
-/// `InvocationList.Header.limit`), so these adds need no extra check. The add that reaches the
-/// number collects the counts under the stripe's lock, and calls the watch after it has released
-/// the lock.
+/// An add that only appends needs no extra check: it compares the list's count with the limit
+/// anyway, and the limit is below the number for the warning (see `InvocationList.Header.limit`).
+/// The add that reaches this number collects the data for the warning under the stripe's lock, and
+/// calls the watch after it has released the lock.
 struct ListenerWarning {
   private let target: Handle
   private let watch: Token
@@ -32,8 +33,8 @@ struct ListenerWarning {
     if next == 0 || list.header.warningWatch != watch.number { next = watch.warningCount }
     list.header.setWarning(next, of: watch.number)
     if list.live < next { return nil }
-    // An add inside a watch's function or at the deepest level of nesting does not notify. The next
-    // add does.
+    // An add inside a watch's function or at the deepest level of nesting does not notify the
+    // watch. The next add notifies the watch instead.
     if let thread = ThreadRecord.current, thread.isInside(.watch) || !thread.hasRoom { return nil }
     while next <= list.live { next <<= 1 }
     list.header.setWarning(next, of: watch.number)  //~ listener_warning_notified_again
@@ -100,7 +101,7 @@ struct ListenerWarning {
     /// The caller holds the stripe's lock.
     ///
     /// The first pass is the Misra-Gries algorithm. A delegate that belongs to none of the eight
-    /// groups decrements the count of every group. This discards nine delegates at a time: one from
+    /// groups decrements the count of every group. Each such step discards nine delegates: one from
     /// each group, and the delegate itself. So a group with more than a ninth of all delegates
     /// always remains. The second pass counts the delegates of the remaining groups.
     static func largest(

@@ -2,7 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A caller's functions that are notified of the calls made by one multicast or by all multicasts.
+/// A caller's functions, to which the library reports the calls that one multicast makes, or that
+/// all multicasts make.
 ///
 /// A bit of the invoker word says whether a multicast is watched, so an unwatched invocation needs
 /// no extra check. A watched invocation looks up the watch after each call, under the watches'
@@ -10,8 +11,8 @@ import Synchronization
 ///
 /// A watch may be removed at any time. Therefore, while one of its functions runs, the watch is the
 /// hazard in one of the thread's frames. The hazard is set under the watches' lock. A thread that
-/// removes the watch takes the lock later, so it sees the hazard, and waits for it in the same way
-/// as for a call.
+/// removes the watch takes the lock later, so it sees the hazard. That thread then waits until the
+/// hazard is cleared, as it would wait for a call to a delegate.
 struct Watch: Linked {
   let given: multicast_watch
   /// The multicast, or none for the watch of all multicasts.
@@ -24,10 +25,11 @@ struct Watch: Linked {
 
   private static let flag = Atomic<UInt64>(0)
 
-  /// The bit that a first invoker sets in a multicast's invoker word: `Multicast.watched` if all
-  /// multicasts are watched, otherwise 0.
+  /// The bit that the first invoker of a multicast sets in the invoker word: `Multicast.watched` if
+  /// all multicasts are watched, otherwise 0.
   ///
-  /// Relaxed is enough, as explained in `update`.
+  /// Relaxed is enough: if a first invoker does not see a new flag, `update` finds the invoker's
+  /// multicast.
   static var ofAll: UInt64 { flag.load(ordering: .relaxed) }
 
   // MARK: - Setting
@@ -73,14 +75,14 @@ struct Watch: Linked {
     }
     update(multicast)
     if last.isNone { return .ok }
-    // Pairs with the fence in `end`: either this thread sees that the hazard has been cleared, or
-    // the other thread sees the new id and wakes this thread.
+    // This fence pairs with the fence in `end`. Either this thread sees that the hazard has been
+    // cleared, or the thread in `end` sees the new id and wakes this thread.
     Fence.full()
     return PendingRemovals.wait(for: last, .untilExit)  //~ no_wait_for_watch
   }
 
   /// Returns a block for a new watch. The watch of all multicasts has a static block, so setting it
-  /// needs no memory. The lock guards this block.
+  /// needs no memory. The watches' lock guards this block.
   private static func allocate(for target: Handle) throws(Status) -> UnsafeMutableRawPointer {
     let size = MemoryLayout<Watch>.size
     precondition(size <= Int(SHIMS_WATCH_SIZE))  // known to the compiler
@@ -132,15 +134,15 @@ struct Watch: Linked {
     }
   }
 
-  /// Updates the number of watches that want listener warnings when a watch is set or removed. The
-  /// caller holds the lock.
+  /// Called when a watch is set or removed. Updates the number of watches that want listener
+  /// warnings. The caller holds the lock.
   private static func count(_ watch: UnsafeMutablePointer<Watch>, _ change: UInt64) {
     guard watch.pointee.warningCount != 0 else { return }
     let watches = InvocationList.warningWatches.load(ordering: .relaxed)
     InvocationList.warningWatches.store(watches &+ change, ordering: .relaxed)
   }
 
-  /// The smallest number of delegates at which the watch is notified; 0 for never.
+  /// The smallest number of delegates at which the watch is notified, or 0 if it is never notified.
   var warningCount: UInt32 {
     let count =
       given.listener_warning == nil || given.listener_warning_count == 0
@@ -152,11 +154,11 @@ struct Watch: Linked {
   var number: UInt32 { UInt32(truncatingIfNeeded: id.rawValue / Handle.oneGeneration) | 1 << 31 }
 
   /// Updates the `watched` bits in the invoker words. If several threads set watches concurrently,
-  /// they all compute the same bits, so the order does not matter.
+  /// all of them compute the same bits, so the order of their updates does not matter.
   ///
   /// The first invoker of a multicast registers under the stripe's lock, or at a moment when no
   /// thread holds that lock. If the invoker registers after this thread has held the lock, it sees
-  /// the flag. If it registers before, this function finds the multicast.
+  /// the flag. If it registers earlier, this function finds the multicast and sets its bit.
   ///
   /// - Parameter multicast: The multicast to update; nil for all multicasts.
   private static func update(_ multicast: Multicast?) {
@@ -180,8 +182,8 @@ struct Watch: Linked {
 
   // MARK: - Notifier
 
-  /// Returns the watch that applies to a multicast: its own watch or else the watch of all
-  /// multicasts. The caller holds the lock.
+  /// Returns the watch that applies to a multicast, which is its own watch if there is one, and
+  /// otherwise the watch of all multicasts. The caller holds the lock.
   ///
   /// - Parameter target: The handle of the multicast. The handle's kind may have changed, because
   ///   the multicast may be destroyed while its delegates are being called.
@@ -200,10 +202,10 @@ struct Watch: Linked {
   /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
-  /// Returns a delegate's multicast, for `watching`. The caller uses this function before it checks
-  /// whether the delegate is live. If the delegate is live, the result is its multicast. Reading it
-  /// after the call would be too late, because the call may destroy the multicast, and the slot may
-  /// then be reused.
+  /// Returns a delegate's multicast, for `watching`. The caller calls this function before it
+  /// checks whether the delegate is live. If the delegate is live, the result is its multicast. A
+  /// read after the call to the delegate would be too late, because the delegate may destroy the
+  /// multicast, and the slot may then be reused.
   static func target(of token: Token) -> Handle {
     Multicast(slot: Registration(index: token.index).owner).handle
   }
@@ -236,7 +238,7 @@ struct Watch: Linked {
     let elapsed = shims_now_ns() &- begin
     let text = label.flatMap { shims_get_label($0) }
     if !isStuck { shims_probe_call_end(token.rawValue, UInt64(event), elapsed, text) }
-    // Do not notify the watch of calls inside a watch's function.
+    // Do not notify the watch of calls that are made inside a watch's function.
     let isNotified = !thread.isInside(.watch)
     Lock.watches.lock()
     guard let watch = find(target) else { return Lock.watches.unlock() }
@@ -253,7 +255,7 @@ struct Watch: Linked {
     end(id, frame, thread)
   }
 
-  /// Publishes a frame for calls to a watch's functions. Releases the watches' lock.
+  /// Publishes a frame for calls to a watch's functions, and then releases the watches' lock.
   ///
   /// - Returns: nil if no function has to be called, or if calls are nested too deeply.
   @inline(__always)
@@ -301,7 +303,7 @@ extension Multicast {
     let watch = Watch.current(for: handle)
     let bit = watch == nil ? Self.watchedAlways : Self.watched
     invokerNumber = invokerNumber & ~Self.watched | bit
-    // If the multicast has its own watch, that watch's next warning does not change.
+    // If the multicast has its own watch, keep the count at which that watch is warned next.
     if isOfAll, let watch, !watch.target.isNone { return }  //~ listener_warning_of_own_reset
     // A concurrent add may already have found the new watch and notified it.
     //~ listener_warning_set_again
@@ -335,21 +337,22 @@ struct StallDetection {
     if slow != 0 && !isBeyond { moment = end }
   }
 
-  /// How long the thread may sleep before it has to check `isOver`.
+  /// Limits the timeout of the thread's sleep, so that the thread checks `isOver` in time.
   func limit(_ timeout: Timeout) -> Timeout { Timeout(deadline: min(timeout.deadline, moment)) }
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
   /// Notifies the watch if the thread has been waiting too long. No lock is held.
   ///
-  /// - Parameter token: The delegate whose call the thread is waiting for; none if not known.
+  /// - Parameter token: The token of the delegate whose call the thread is waiting for; none if it
+  ///   is not known.
   /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else { return true }
     defer { ThreadRegistry.leaveIfEnding(thread, hasEntered) }
-    // Copy the label, because when the call ends, the registration and its label may be freed.
+    // Copy the label, because the registration and its label may be freed as soon as the call ends.
     var label = shims_label()
     var hasLabel = false
     if let registration = Registration(slotOf: token) {

@@ -1,4 +1,4 @@
-// Empty, except in builds with MULTICAST_INTERNAL_CHECKS.
+// This file is empty, except in builds with MULTICAST_INTERNAL_CHECKS.
 
 #ifdef MULTICAST_INTERNAL_CHECKS
 
@@ -40,7 +40,8 @@ uint32_t shims_checks_rank(const void *lock) {
   return index < SHIMS_NAME_LOCK ? 2 : (uint32_t)(3 + index - SHIMS_NAME_LOCK);
 }
 
-// Uses dprintf(), because in a signal handler the interrupted code may hold stderr's lock.
+// Uses dprintf(), because a check may fail in a signal handler, and the interrupted code may hold
+// stderr's lock.
 void shims_checks_fail(const uint8_t *file, size_t line, const uint8_t *what, uint64_t value,
                        uint64_t other, const uint8_t *changed_file, size_t changed_line) {
   char values[64] = "";

@@ -2,11 +2,11 @@
 
 #include "shims.h"
 
-// exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers, the
-// most recent first. Destructors of static objects are such handlers. Therefore the library gives
-// the main thread an object whose destructor registers a handler, which exit() calls before all
-// others. If main() calls pthread_exit(), that destructor runs early, and exit() first calls the
-// handlers that have been registered since.
+// exit() first destroys its thread's `thread_local` objects, and then calls the exit handlers,
+// starting with the most recent one. The destructors of static objects are exit handlers, too. The
+// library's handler has to run before all others. Therefore the library gives the main thread an
+// object whose destructor registers this handler. If main() calls pthread_exit(), that destructor
+// runs early, and exit() first calls the handlers that have been registered since.
 static int has_exit_begun;
 
 static void exit_has_begun(void *unused) {
@@ -30,8 +30,8 @@ void shims_watch_process_exit(void) {
   if (shims_is_main_thread()) _tlv_atexit(objects_were_destroyed, NULL);
 }
 #else
-// The library must load even where these functions are missing: __cxa_thread_atexit_impl() does not
-// exist in musl or before glibc 2.18, and dlsym() is in libdl before glibc 2.34.
+// The library must load even where these functions are missing. musl and glibc before 2.18 lack
+// __cxa_thread_atexit_impl(), and dlsym() is in libdl before glibc 2.34.
 typedef int at_thread_exit(void (*destructor)(void *), void *object, void *dso);
 void *dlsym(void *library, const char *name) __attribute__((weak));
 #if defined(__GLIBC__) && defined(__x86_64__) && defined(__LP64__)
@@ -58,7 +58,8 @@ void shims_watch_process_exit(void) {
   *(void **)&at_exit = dlsym(NULL, "__cxa_thread_atexit_impl");
   if (at_exit == NULL) return;
   // Only the main thread's list of destructors will refer to the object. If another thread forks,
-  // that list is unreachable in the child, so the leak sanitizer would report a leak.
+  // that list is unreachable in the child, so the leak sanitizer would report the object as a leak
+  // there.
   call_if_there("__lsan_disable");
   // Any address in this library identifies the library.
   at_exit(objects_were_destroyed, NULL, &has_exit_begun);

@@ -9,8 +9,8 @@
 
 SHIMS_HIDDEN pthread_key_t shims_exit_key;
 
-// The thread that is forking, and how many of the handlers below have begun on that thread. Both
-// are also valid in the child, where pthread_self() returns the same value.
+// The thread that is forking, and the number of handlers below that have begun on that thread. Both
+// variables are also valid in the child, where pthread_self() returns the same value.
 static uintptr_t forking_thread;
 static unsigned fork_depth;
 
@@ -68,14 +68,16 @@ bool shims_watch_fork(void) {
 // macOS runs constructors in the order in which the objects were linked. Priorities have no effect.
 #define FIRST constructor
 // The linker has no option that keeps a library mapped after dlclose(), so the library opens itself
-// once more. If it was linked statically, this opens the program or the library that contains it.
+// once more. If the library was linked statically, it opens the program or the library that
+// contains it.
 static void stay_mapped(void) {
   Dl_info own;
   if (dladdr(&shims_exit_key, &own) == 0) return;
   dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 #else
-// The priority makes this run before the constructors of a program that links the static library.
+// Because of this priority, the constructor runs before the constructors of a program that links
+// the static library.
 #define FIRST constructor(101)
 static void stay_mapped(void) {}
 #endif

@@ -1,14 +1,14 @@
-// USDT probes, at which bpftrace, perf, SystemTap and gdb can inspect a running program. Each
-// consists of a `nop` instruction and a note in the ELF file that contains its address and the
-// registers of its arguments.
+// USDT probes, at which bpftrace, perf, SystemTap and gdb can inspect a running program. Each probe
+// consists of a `nop` instruction and a note in the ELF file. The note contains the address of the
+// probe and the registers that contain its arguments.
 //
 // Each probe is in a separate function, which the core calls while a watch is set, or when a thread
 // is about to sleep. Without <sys/sdt.h> the functions do nothing.
 
 #include "probes.h"
 
-// CMake defines MULTICAST_PROBES, but SwiftPM does not. On macOS the header with this name belongs
-// to a different kind of probe.
+// CMake defines MULTICAST_PROBES, but SwiftPM does not. On macOS, <sys/sdt.h> belongs to a
+// different kind of probe.
 #ifndef MULTICAST_PROBES
 #if defined __has_include && defined __ELF__
 #if __has_include(<sys/sdt.h>)
@@ -21,8 +21,9 @@
 // The arguments are already in registers.
 #define STAP_SDT_ARG_CONSTRAINT r
 #include <sys/sdt.h>
-// Tools find a probe's address relative to this symbol. Only notes refer to it, and some linkers
-// ignore such references and remove the symbol. This relocation keeps it.
+// Tools compute a probe's address relative to this symbol. Only notes refer to the symbol. Some
+// linkers ignore references from notes, and would remove the symbol. This relocation keeps the
+// symbol.
 #define KEEP_BASE __asm__ __volatile__(".reloc ., BFD_RELOC_NONE, _.stapsdt.base")
 #else
 #define STAP_PROBE1(provider, name, a) (void)(a)

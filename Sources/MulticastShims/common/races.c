@@ -7,11 +7,12 @@
 
 #include "shims.h"
 
-// The functions of the thread sanitizer, if the program contains it. A library that is built with
-// that sanitizer needs no annotations.
+// The functions of the thread sanitizer, which exist only in programs that contain it. If the
+// library itself is built with that sanitizer, it needs no annotations.
 #ifdef __APPLE__
 #include <dlfcn.h>
-// The macOS linker requires definitions even of weak functions, so look these up at run time.
+// The macOS linker requires definitions even of weak functions, so look up these functions at run
+// time.
 static void (*__tsan_acquire)(void *address), (*__tsan_release)(void *address);
 static void find_thread_sanitizer(void) {
   *(void **)&__tsan_acquire = dlsym(RTLD_DEFAULT, "__tsan_acquire");

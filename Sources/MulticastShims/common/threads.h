@@ -1,5 +1,5 @@
 // The functions that Linux and other POSIX systems share. They are inline on Linux, and compiled
-// once elsewhere. Include shims.h first; on Linux, it includes this file.
+// once on other systems. Include shims.h before this file. On Linux, shims.h already includes it.
 
 #ifndef MULTICAST_THREADS_H
 #define MULTICAST_THREADS_H

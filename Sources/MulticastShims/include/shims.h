@@ -1,8 +1,8 @@
 // Features that Embedded Swift lacks: thread-locals, fences, aligned static storage, and functions
-// of the operating system. The folder `common` contains the code that all systems share. A folder
-// for each kind of system contains the functions that are declared here with SHIMS_SYSTEM.
+// of the operating system. The folder `common` contains the code that all systems share. The
+// functions that this header declares with SHIMS_SYSTEM are in one folder for each kind of system.
 //
-// This header is not installed, and every variable in it is hidden.
+// This header is not installed, and every variable that it declares is hidden.
 
 #ifndef MULTICAST_SHIMS_H
 #define MULTICAST_SHIMS_H
@@ -20,9 +20,9 @@
 
 // ---- The system ----------------------------------------------------------------------------
 
-// The system is Linux unless the compiler or a MULTICAST_SYSTEM_ macro names another one, because
-// Swift's cross-compilation targets name no system. On Linux each function is inline, and most
-// consist of one system call.
+// If neither the compiler nor a MULTICAST_SYSTEM_ macro names another system, the system is Linux,
+// because the targets with which Swift cross-compiles name no system. On Linux, each of these
+// functions is inline, and most of them consist of one system call.
 #if defined(MULTICAST_SYSTEM_WINDOWS)
 #define SHIMS_WINDOWS 1
 #define SHIMS_SYSTEM SHIMS_HIDDEN
@@ -67,20 +67,20 @@ static inline void *shims_get_thread_record_again(void) {
 
 static inline void shims_set_thread_record(void *record) { shims_thread_record = record; }
 
-// Whether the library's thread destructor has run on the calling thread. After that, only other
-// destructors can still call the library on this thread.
+// Whether the library's thread destructor has run on the calling thread. Once it has run, only
+// other destructors can still call the library on this thread.
 extern SHIMS_HIDDEN __thread bool shims_thread_is_ending SHIMS_TLS;
 
 static inline bool shims_is_thread_ending(void) { return shims_thread_is_ending; }
 static inline void shims_set_thread_ending(void) { shims_thread_is_ending = true; }
 
-// How many `release` functions are on the calling thread's stack.
+// The number of `release` functions that are on the calling thread's stack.
 extern SHIMS_HIDDEN __thread uint32_t shims_release_depth SHIMS_TLS;
 
 static inline uint32_t shims_get_release_depth(void) { return shims_release_depth; }
 static inline void shims_set_release_depth(uint32_t depth) { shims_release_depth = depth; }
 
-// Why the last creation on the calling thread failed: a status, or 0.
+// The status with which the last creation on the calling thread failed, or 0.
 extern SHIMS_HIDDEN __thread int32_t shims_create_error SHIMS_TLS;
 
 static inline int32_t shims_get_create_error(void) { return shims_create_error; }
@@ -90,8 +90,8 @@ static inline void shims_set_create_error(int32_t status) { shims_create_error =
 
 #ifndef SHIMS_CL
 
-// Returns the same address, but hides its origin from the compiler, so that a loop keeps addresses
-// in registers instead of counting down a length.
+// Returns the same address, but hides the address's origin from the compiler, so that a loop keeps
+// addresses in registers instead of counting down a length.
 static inline void *shims_keep(void *address) {
   __asm__("" : "+r"(address));
   return address;
@@ -113,26 +113,27 @@ static inline void shims_full_fence(void) {
 
 #endif
 
-// Registers this process for the expedited barrier. Returns false if the kernel does not offer it,
-// or in a build with MULTICAST_WITHOUT_MEMBARRIER. Not inline, so that the core is the same in both
-// builds.
+// Registers this process for the expedited barrier. Returns false if the kernel does not offer the
+// barrier, and in a build with MULTICAST_WITHOUT_MEMBARRIER. This function is not inline, so that
+// the core is the same in builds with and without that macro.
 SHIMS_HIDDEN bool shims_membarrier_register(void);
 
-// Every running thread of the process executes a full fence before this returns true.
+// Makes every running thread of the process execute a full fence before this function returns true.
+// Returns false if the kernel refuses to do so.
 SHIMS_SYSTEM bool shims_membarrier(void);
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// A slab's data, except its word in the directory: see SlabDirectory.
+// The data of a slab, except for its word in the directory (see SlabDirectory).
 typedef struct shims_slab {
   uint64_t floor;   // its slots receive this generation or a newer one
   uint32_t next;    // in a free slab: the next free slab's number + 1, or 0
   uint32_t vacant;  // the number of slots counted as vacant, or a free slab's state
 } shims_slab;
 
-// A directory of slabs: their number, the free ones, and a word for each. Other threads read the
-// words without a lock, so the words are not the first field: the thread sanitizer reports a change
-// to any field of a struct as a change to its first bytes.
+// A directory of slabs. It contains a word for each slab, which other threads read without a lock.
+// The words are not the first field, because the thread sanitizer reports a change to any field of
+// a struct as a change to the struct's first bytes.
 #define SHIMS_DIRECTORY_LENGTH 65536
 typedef struct shims_directory {
   uint32_t slab_count;
@@ -143,7 +144,7 @@ typedef struct shims_directory {
   void *words[SHIMS_DIRECTORY_LENGTH];
 } shims_directory;
 
-// Which slots of a directory are vacant.
+// The vacant slots of a pool.
 typedef struct shims_slot_pool {
   uint32_t first_vacant;  // index + 1 of a vacant slot, or 0
   uint32_t next_unused;   // the start of the newest slab's never used part
@@ -163,7 +164,7 @@ static inline shims_directory *shims_get_directory(size_t index) {
 extern SHIMS_HIDDEN const uint32_t shims_no_listener_flag;
 static inline const uint32_t *shims_get_no_listener_flag(void) { return &shims_no_listener_flag; }
 
-// The memory that multicast_process_memory() returns. Unused pages need no memory.
+// The memory that multicast_process_memory() returns. Pages that are never used occupy no memory.
 #define SHIMS_PROCESS_MEMORY_COUNT 8
 #define SHIMS_PROCESS_MEMORY_SIZE 8192
 extern SHIMS_HIDDEN _Alignas(64) unsigned char
@@ -184,12 +185,13 @@ static inline shims_slot_pool *shims_get_slot_pool(size_t index) {
 SHIMS_SYSTEM void *shims_allocate(size_t size, size_t alignment);
 SHIMS_SYSTEM void shims_deallocate(void *block);
 
-// Returns the whole pages within a block of libc's allocator to the system. Afterwards each page is
-// zero or unchanged. Returns the size of these pages in bytes. Preserves errno.
+// Gives back to the system the pages that lie entirely within a block from libc's allocator. Each
+// of these pages is then either zero or unchanged. Returns the total size of the pages in bytes.
+// Preserves errno.
 SHIMS_SYSTEM size_t shims_discard(void *block, size_t size);
 
 // Maps zeroed pages, for which the system allocates no memory until they are used. Returns NULL if
-// that fails.
+// they cannot be mapped.
 SHIMS_SYSTEM void *shims_map(size_t size);
 
 // Makes libc's allocator return its free memory to the system, if it can. Preserves errno.
@@ -226,7 +228,7 @@ static inline size_t shims_length(const char *text, size_t limit) { return strnl
 
 // ---- Locks ---------------------------------------------------------------------------------
 
-// A lock, and the slot pool that it guards. The core treats its word as a `Lock`.
+// A lock, and the slot pool that it guards. The core uses the lock's word as a `Lock`.
 typedef struct shims_stripe {
   uint32_t lock;
   shims_slot_pool pool;
@@ -234,7 +236,8 @@ typedef struct shims_stripe {
 
 #define SHIMS_STRIPE_COUNT 32
 
-// Each stripe takes two cache lines, so that neighbours do not slow each other down.
+// Each stripe has two cache lines to itself, so that neighbouring stripes do not slow each other
+// down.
 typedef union shims_padded_stripe {
   shims_stripe stripe;
   char padding[128];
@@ -242,9 +245,9 @@ typedef union shims_padded_stripe {
 extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
     __attribute__((aligned(128)));
 
-// The other locks, in the order in which they are acquired after the locks of the stripes. There
-// are only a few, because a fork acquires all locks, including those of the C++ header and of
-// transports, and the thread sanitizer can track only 64 in one thread.
+// The other locks, in lock order. They are acquired after the locks of the stripes. There are only
+// a few, because a fork acquires all locks, including the locks of the C++ header and of
+// transports, and the thread sanitizer can track only 64 locks held by one thread.
 #define SHIMS_LIFETIME_LOCK_COUNT 4
 #define SHIMS_NAME_LOCK 4
 #define SHIMS_SLAB_LOCK 5
@@ -254,7 +257,8 @@ extern SHIMS_HIDDEN shims_padded_stripe shims_stripes[SHIMS_STRIPE_COUNT]
 #define SHIMS_QUEUE_LOCK_COUNT 8
 #define SHIMS_WATCH_LOCK 8
 
-// Each lock has its own cache line, because a queue's lock is acquired for each call.
+// Each lock has its own cache line, because a queue's lock is acquired for each call that is
+// queued.
 typedef union shims_padded_lock {
   uint32_t word;
   char padding[64];
@@ -286,7 +290,7 @@ static inline struct shims_sleepers *shims_get_sleepers(size_t index) {
   return &shims_sleepers[index];
 }
 
-// The thread sanitizer recognizes only libc's mutexes. These calls tell it about the library's
+// The thread sanitizer recognizes only libc's mutexes. These functions tell it about the library's
 // locks, so that it can detect threads that acquire locks in different orders.
 SHIMS_HIDDEN void shims_tsan_did_lock(uint32_t *lock, bool by_trying);
 SHIMS_HIDDEN void shims_tsan_will_unlock(uint32_t *lock);
@@ -302,16 +306,16 @@ static inline void shims_pause(void) {
 
 // ---- Race detectors ------------------------------------------------------------------------
 
-// Whether the program runs under a race detector, to which happens-before relations must be
-// reported: see races.c.
+// Whether the program runs under a race detector that must be told which events happen before
+// others (see races.c).
 SHIMS_HIDDEN bool shims_races_are_detected(void);
 SHIMS_HIDDEN void shims_happens_before(void *address);
 SHIMS_HIDDEN void shims_happens_after(void *address);
 
 // ---- Watches -------------------------------------------------------------------------------
 
-// The lists of watches of single multicasts, selected by the multicast's index. The last list holds
-// the watch of all multicasts.
+// The lists of watches of single multicasts, selected by the multicast's index. The last list
+// contains the watch of all multicasts.
 #define SHIMS_WATCH_LISTS 1024
 extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
 // The watch of all multicasts.
@@ -328,21 +332,24 @@ static inline void **shims_get_tallies(uint32_t slab) { return &shims_tallies[sl
 
 SHIMS_SYSTEM uint64_t shims_now_ns(void);
 
-// If the word has this value, sleeps until woken, or until `deadline_ns` on the monotonic clock
-// (UINT64_MAX: no deadline). May return spuriously. Not a cancellation point. Preserves errno.
+// If the word has this value, sleeps until another thread wakes this thread, or until `deadline_ns`
+// on the monotonic clock. UINT64_MAX means that there is no deadline. May return spuriously. Not a
+// cancellation point. Preserves errno.
 SHIMS_SYSTEM void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns);
 
 // Wakes up to `count` threads that are sleeping on this word.
 SHIMS_SYSTEM void shims_futex_wake(uint32_t *word, int count);
 
-// Sleeps briefly, for use in retry loops. Unlike yielding, this lets threads of lower priority run.
+// Sleeps briefly. Retry loops call this function instead of yielding, because it lets threads of
+// lower priority run.
 SHIMS_SYSTEM void shims_backoff(void);
 
 // ---- Event descriptors ---------------------------------------------------------------------
 
-// A descriptor is readable from each shims_event_set() to the next shims_event_clear(); the caller
-// alternates the two. The functions preserve errno, because it belongs to the program's code. They
-// are not cancellation points, because a cancelled caller would never release the lock it holds.
+// A descriptor is readable from each shims_event_set() to the next shims_event_clear(). The caller
+// alternates between these two functions. All functions of this section preserve errno, because it
+// belongs to the program's code. They are not cancellation points, because a cancelled caller would
+// never release the lock that it holds.
 
 SHIMS_SYSTEM int shims_event_open(void);
 
@@ -360,10 +367,11 @@ SHIMS_SYSTEM int shims_event_replace(int descriptor);
 
 // Starts a detached thread. The thread blocks signals that are meant for the whole program, but not
 // those that are meant for a single thread: faults, and the signals by which debuggers, profilers
-// and garbage collectors stop it. If `stack_size` is 0, the system's default applies.
+// and garbage collectors interrupt a thread. If `stack_size` is 0, the system's default applies.
 SHIMS_SYSTEM bool shims_start_thread(void *(*body)(void *), void *argument, size_t stack_size);
 
-// A thread's name, shortened to the length that the system supports. Empty if there is none.
+// A thread's name, shortened to the length that the system supports. The text is empty if there is
+// no name.
 typedef struct shims_thread_name {
   char text[16];
 } shims_thread_name;
@@ -374,7 +382,7 @@ static inline shims_thread_name shims_make_thread_name(const char *text) {
   return name;
 }
 
-// A label for people, shortened to fit. Empty if there is none.
+// A human-readable label, shortened to fit. The text is empty if there is no label.
 typedef struct shims_label {
   char text[64];
 } shims_label;
@@ -406,8 +414,8 @@ typedef struct shims_place {
 // Reads the system's name for a thread of this process. The name is empty if there is none.
 SHIMS_HIDDEN void shims_read_thread_name(uint32_t thread, shims_label *name);
 
-// Finds the location of an address. Returns false if it is in no module. Allocates no memory, and
-// acquires no lock that is held while a library's constructors or destructors run.
+// Finds the location of an address. Returns false if the address is in no module. Allocates no
+// memory, and acquires no lock that is held while a library's constructors or destructors run.
 SHIMS_HIDDEN bool shims_locate(uint64_t address, shims_place *place);
 // Makes shims_locate() return false from now on.
 SHIMS_HIDDEN void shims_locate_none_in_child(void);
@@ -417,16 +425,16 @@ static inline const char *shims_get_symbol(const shims_place *place) { return pl
 
 // Writes to a descriptor. Returns false if not all of the text could be written. Preserves errno.
 SHIMS_HIDDEN bool shims_write(int descriptor, const void *text, size_t size);
-// Makes one attempt to write. Returns the number of bytes written, or a negative number. Not a
-//                cancellation point.
+// Makes one attempt to write. Returns the number of bytes written, or a negative number. This
+// function is not a cancellation point.
 SHIMS_SYSTEM long shims_write_once(int descriptor, const void *text, size_t size);
 
 SHIMS_SYSTEM uint64_t shims_get_process_id(void);
 
 // ---- Thread exit and fork ------------------------------------------------------------------
 
-// Acquire and release the locks of the system's shims, which a fork acquires after the library's
-// locks.
+// Acquire and release the locks of the shims for this system. A fork acquires these locks after all
+// other locks of the library.
 SHIMS_SYSTEM void shims_lock_system(void);
 SHIMS_SYSTEM void shims_unlock_system(bool is_child);
 
@@ -453,9 +461,10 @@ SHIMS_HIDDEN void shims_after_fork_in_child(void);
 // registered them when the library was loaded, before any thread could be inside the library.
 // Before a fork, the most recently registered handler is called first. If an allocator was loaded
 // after the library, its handlers, which acquire the allocator's lock, are between the two
-// registrations. A thread that holds a lock of the library may be waiting for the allocator's lock,
-// so the fork must acquire the allocator's lock last. Hold no lock during the call. Returns false
-// if memory has run out.
+// registrations. A thread that holds a lock of the library may be waiting for the allocator's lock.
+// So the fork must acquire the library's locks before the allocator's lock. It does so in the
+// handler that this function registers. The caller must hold no lock. Returns false if memory has
+// run out.
 SHIMS_HIDDEN bool shims_watch_fork(void);
 
 /// The personality of the core's functions: see unwind.c.

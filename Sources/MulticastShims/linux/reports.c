@@ -3,8 +3,9 @@
 // This file does not use dladdr(), because dladdr() acquires the loader's lock, which a thread
 // holds while it runs the destructors of a library that is being closed. If such a destructor
 // waited for a removal, a report that is meant to show this wait would hang in dladdr().
-// dl_iterate_phdr() acquires another lock, which is held only while the list of libraries is
-// changed or read. In the child of a fork, a thread that no longer exists may hold that lock.
+// dl_iterate_phdr() acquires another lock, which threads hold only while they change or read the
+// list of libraries. In the child of a fork, a thread that no longer exists may hold even that
+// lock, so shims_locate() returns false there.
 
 #define _GNU_SOURCE
 #include "shims.h"
@@ -23,7 +24,7 @@ static table find_table(const struct dl_phdr_info *module, const ElfW(Dyn) * ent
   table found = {NULL, NULL, NULL};
   for (; entry->d_tag != DT_NULL; ++entry) {
     uintptr_t address = entry->d_un.d_ptr;
-    // Some loaders do not relocate these addresses.
+    // Some loaders do not relocate the addresses in this table.
     if (address < module->dlpi_addr) address += module->dlpi_addr;
     if (entry->d_tag == DT_SYMTAB) found.symbols = (const void *)address;
     if (entry->d_tag == DT_STRTAB) found.names = (const void *)address;
@@ -32,7 +33,8 @@ static table find_table(const struct dl_phdr_info *module, const ElfW(Dyn) * ent
   return found;
 }
 
-// The number of symbols is not stored, so find the last one, at the end of the last chain.
+// The number of symbols is not stored, so find the last symbol, which is at the end of the last
+// chain.
 static uint32_t count_symbols(const uint32_t *hashes) {
   uint32_t bucket_count = hashes[0], first = hashes[1];
   const uint32_t *buckets = hashes + 4 + hashes[2] * (sizeof(ElfW(Addr)) / sizeof *hashes);
@@ -63,7 +65,7 @@ static void copy(char *to, const char *from) {
   to[length] = '\0';
 }
 
-// Copies the names, because the library may be unloaded as soon as this function has returned.
+// Copies the names, because the module may be unloaded as soon as this function has returned.
 static int look(struct dl_phdr_info *module, size_t size, void *context) {
   shims_place *place = context;
   uintptr_t offset = (uintptr_t)place->offset - module->dlpi_addr;

@@ -2,8 +2,9 @@
 
 #ifdef SHIMS_LINUX
 
-// The core may have been compiled with glibc although this program uses another libc, whose types
-// must then fit into the stack space that shims_start_thread() reserves for glibc's types.
+// The core may have been compiled with glibc's headers although this program uses another libc. The
+// types of that libc must then fit into the stack space that shims_start_thread() reserves for
+// glibc's types.
 #ifdef __aarch64__
 #define GLIBC_ATTR_SIZE 64
 #elif defined __LP64__

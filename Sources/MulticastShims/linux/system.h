@@ -1,12 +1,13 @@
-// The functions for Linux, each a small typed wrapper around one system call. They use syscall()
-// where libc's function is a cancellation point. shims.h includes this file, so they are inlined
-// everywhere.
+// The functions for Linux. Most of them are small typed wrappers around one system call. They use
+// syscall() where libc's function is a cancellation point. shims.h includes this file, so the
+// functions are inlined everywhere.
 
 #ifndef MULTICAST_LINUX_H
 #define MULTICAST_LINUX_H
 
 // Do not define _GNU_SOURCE, because it would change types in libc's headers. Ordinary Swift
-// imports these headers as a module that was compiled without it, and the types have to agree.
+// imports these headers as a module that was compiled without the macro, and the types have to
+// agree.
 
 #include <fcntl.h>
 #include <limits.h>
@@ -17,7 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-// Inlining this saves one call per add.
+// Inlining this function saves one call per add.
 __attribute__((always_inline)) static inline void *shims_allocate(size_t size, size_t alignment);
 
 #include "../common/threads.h"
@@ -46,7 +47,7 @@ static inline void *shims_map(size_t size) {
   return block == MAP_FAILED ? NULL : block;
 }
 
-// glibc's function; NULL with other libcs.
+// A function of glibc. With other libcs, this symbol is NULL.
 extern int malloc_trim(size_t) __attribute__((weak));
 static inline void shims_trim_malloc(void) {
   int error = errno;
@@ -56,9 +57,9 @@ static inline void shims_trim_malloc(void) {
 
 // ---- Waiting -------------------------------------------------------------------------------
 
-// For this system call, the kernel's timespec consists of two longs, whatever the size of libc's
-// time_t. On a 32-bit processor, LONG_MAX seconds are reached 68 years after the system was
-// started.
+// For this system call, the kernel's timespec consists of two longs, regardless of the size of
+// libc's time_t. On a 32-bit processor, the latest deadline is therefore LONG_MAX seconds (68
+// years) after the start of the system.
 static inline void shims_futex_wait(uint32_t *word, uint32_t value, uint64_t deadline_ns) {
   const uint64_t seconds = deadline_ns / 1000000000u;
   struct {

@@ -1,4 +1,4 @@
-// Event descriptors implemented with pipes: the counterpart of eventfd.
+// Implements event descriptors with pipes, as the counterpart of eventfd.
 
 #include "shims.h"
 
@@ -10,14 +10,15 @@
 
 #include "posix.h"
 
-// The two ends of a pipe. The program polls a duplicate of `own`, the read end. If the program
-// closes that duplicate by mistake, `own` stays open, so a write does not raise SIGPIPE.
+// The two ends of a pipe. `own` is the read end, and the program polls a duplicate of it. If the
+// program closes that duplicate by mistake, `own` stays open, so a write does not raise SIGPIPE.
 typedef struct ends {
   int own, write;
 } ends;
 
-// Indexed by the program's descriptor. The mutex is also held while a pipe is created and during a
-// fork, so that a child does not inherit a pipe that is missing from this array.
+// This array is indexed by the program's descriptor. The mutex guards it. The mutex is also held
+// while a pipe is created and during a fork, so that a child does not inherit a pipe that is
+// missing from the array.
 static ends *pipes;
 static int pipe_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

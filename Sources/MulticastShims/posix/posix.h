@@ -28,7 +28,7 @@ static inline void shims_end_quiet(shims_quiet quiet) {
 
 // Locks a mutex that may be held during a fork. The thread sanitizer does not notice that the child
 // unlocks the mutex, and would report a wrong locking order. It does not check the order of mutexes
-// that are locked by trylock.
+// that are locked by trylock, so builds with that sanitizer use trylock.
 static inline void shims_lock_mutex(pthread_mutex_t *mutex) {
 #ifdef __SANITIZE_THREAD__
   while (pthread_mutex_trylock(mutex) != 0) sched_yield();

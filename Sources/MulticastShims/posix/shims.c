@@ -7,20 +7,22 @@
 #include "../common/threads.h"
 #include "posix.h"
 
-// Without a barrier, all multicasts use full fences.
+// POSIX has no barrier for other threads, so all multicasts use full fences.
 bool shims_membarrier_register(void) { return false; }
 bool shims_membarrier(void) { return false; }
 
 // ---- Memory --------------------------------------------------------------------------------
 
-// POSIX has no function that returns the pages of a block or malloc()'s free memory to the system.
+// POSIX has no function that returns memory to the system, neither the pages of a block nor
+// malloc()'s free memory.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
 }
 void shims_trim_malloc(void) {}
 
-// The block is never unmapped, so its start need not be remembered.
+// The pages are never unmapped, so there is no need to remember the start of the block that
+// contains them.
 void *shims_map(size_t size) {
   const int error = errno;
   const size_t page = 4096;
@@ -31,7 +33,7 @@ void *shims_map(size_t size) {
 
 // ---- Threads -------------------------------------------------------------------------------
 
-// POSIX has no thread numbers.
+// POSIX does not number threads, so this function does.
 uint32_t shims_get_thread_id(void) {
   static uint32_t last;
   static __thread uint32_t own SHIMS_TLS;
@@ -41,8 +43,8 @@ uint32_t shims_get_thread_id(void) {
 
 uint64_t shims_get_process_id(void) { return (uint64_t)getpid(); }
 
-// POSIX cannot identify the main thread. The first call comes from the thread that loads the
-// library, which is assumed to be the main thread.
+// POSIX has no function that identifies the main thread. The first call comes from the thread that
+// loads the library. That thread is assumed to be the main thread.
 bool shims_is_main_thread(void) {
 #ifdef __APPLE__
   return pthread_main_np() != 0;

@@ -1,5 +1,5 @@
-// Lets threads sleep until a word changes, with mutexes and condition variables: the counterpart of
-// futexes.
+// Implements the counterpart of futexes with mutexes and condition variables. Threads sleep until a
+// word changes.
 
 #include "shims.h"
 
@@ -12,7 +12,7 @@
 #include "posix.h"
 
 // A sleeping thread, on its own stack. Each sleeper has its own condition variable, so that waking
-// one thread wakes no other, whether it is sleeping on the same word or not.
+// one thread wakes no other thread, not even one that is sleeping on the same word.
 typedef struct sleeper {
   const uint32_t *word;
   struct sleeper *next;
@@ -21,9 +21,9 @@ typedef struct sleeper {
   pthread_cond_t condition;
 } sleeper;
 
-// The sleepers whose words have the same hash, in order of arrival. There are only a few
+// The sleepers whose words have the same hash, in order of arrival. There are only a few of these
 // lists, because a fork acquires the mutexes of all of them, and the thread sanitizer can track
-// only 64 locks in one thread, including the library's locks.
+// only 64 locks held by one thread, including the library's locks.
 typedef struct bed {
   pthread_mutex_t mutex;
   sleeper *first;
@@ -33,7 +33,8 @@ typedef struct bed {
 #define BED {.mutex = PTHREAD_MUTEX_INITIALIZER}
 static bed beds[BED_COUNT] = {BED, BED, BED, BED, BED, BED, BED, BED};
 
-// Hashes only the cache line's number, because each of the library's words has its own line.
+// Hashes only the number of the word's cache line, because each of the library's words has its own
+// line.
 static bed *bed_of(const uint32_t *word) {
   const uint64_t line = (uint64_t)(uintptr_t)word / 64;
   return &beds[(line * UINT64_C(0x9E3779B97F4A7C15)) >> 61];
@@ -60,7 +61,7 @@ static struct timespec time_of(uint64_t ns) {
                            .tv_nsec = (long)(ns % 1000000000u)};
 }
 
-// Returns false when the time is up.
+// Returns false if the deadline has passed.
 static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX) return pthread_cond_wait(&own->condition, &own->mutex) == 0;
 #ifdef __APPLE__  // no condition has the monotonic clock
@@ -75,7 +76,7 @@ static bool wait_for_wake(sleeper *own, uint64_t deadline_ns) {
 }
 
 // Adds the sleeper to the list, unless the word has changed. A thread that wakes others changes the
-// word before it acquires the mutex, so no wake is missed.
+// word before it acquires the mutex, so no wake-up is lost.
 static bool enter(bed *to, sleeper *own, uint32_t value) {
   shims_lock_mutex(&to->mutex);
   const bool ok = __atomic_load_n(own->word, __ATOMIC_RELAXED) == value;
@@ -88,7 +89,8 @@ static bool enter(bed *to, sleeper *own, uint32_t value) {
   return ok;
 }
 
-// Removes the sleeper from the list. After this call, no waking thread accesses the sleeper.
+// Removes the sleeper from the list. After this call, no thread that wakes others accesses the
+// sleeper.
 static void leave(bed *from, const sleeper *own) {
   shims_lock_mutex(&from->mutex);
   if (!own->is_woken) {

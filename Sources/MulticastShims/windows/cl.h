@@ -1,5 +1,5 @@
-// Replaces the extensions of C that shims.h uses and Microsoft's cl lacks. No version of cl has
-// compiled this file so far.
+// Replaces the extensions of C that shims.h uses and that Microsoft's cl lacks. No version of cl
+// has compiled this file so far.
 
 #ifndef MULTICAST_CL_H
 #define MULTICAST_CL_H

@@ -1,10 +1,10 @@
 // The system functions that reports use to locate functions and write to descriptors.
 //
-// Locating a function acquires no lock. The functions of Windows that find a module acquire the
+// Locating a function must acquire no lock. The functions of Windows that find a module acquire the
 // loader's lock, which a thread holds while it runs the destructors of a library that is being
 // unloaded. If such a destructor waited for a removal, a report that is meant to show this wait
-// would hang, waiting for that lock. Therefore this file reads the module's tables from its headers
-// in memory.
+// would itself wait for the loader's lock forever. Therefore this file reads a module's tables from
+// the module's headers in memory.
 
 #include "../include/shims.h"
 
@@ -45,7 +45,7 @@ static bool find_image(uint64_t address, image *found) {
 }
 
 // Returns the offset at which the function that contains `offset` begins. Searches the unwinding
-// tables, which are sorted. If the function has no entry in them, returns `offset` itself.
+// table, which is sorted. If the function has no entry in that table, returns `offset` itself.
 static DWORD find_begin(const image *in, DWORD offset) {
   const IMAGE_DATA_DIRECTORY *table = &in->tables[IMAGE_DIRECTORY_ENTRY_EXCEPTION];
   const RUNTIME_FUNCTION *entries = at(in, table->VirtualAddress);
@@ -93,9 +93,9 @@ static bool find_place(uint64_t address, shims_place *place) {
   return true;
 }
 
-// Another thread may unload the module while its headers are being read, in which case the read
-// raises an exception. __try is guaranteed to catch only exceptions in called functions, so
-// find_place() must not be inlined.
+// If another thread unloads the module while this thread is reading its headers, the read raises an
+// exception. __try is guaranteed to catch only exceptions in called functions, so find_place() must
+// not be inlined.
 bool shims_locate(uint64_t address, shims_place *place) {
   bool (*volatile find)(uint64_t, shims_place *) = find_place;
   __try {
@@ -110,7 +110,7 @@ void shims_locate_none_in_child(void) {}
 // ---- Writing -------------------------------------------------------------------------------
 
 // Each C library has its own descriptors, and a process may contain several C libraries. Only the
-// descriptors of standard output and standard error mean the same in all of them.
+// descriptors of standard output and standard error are the same in all C libraries.
 long shims_write_once(int descriptor, const void *text, size_t size) {
   const DWORD error = GetLastError();
   const DWORD most = size < LONG_MAX ? (DWORD)size : LONG_MAX;

@@ -1,8 +1,8 @@
 // The functions for Windows 8 and later on x86-64. This is a preview that has been run only under
 // Wine.
 //
-// The functions preserve GetLastError(), which belongs to the program's code, as the functions for
-// other systems preserve errno.
+// The functions preserve the error code of GetLastError(), because the error code belongs to the
+// program's code. The functions for other systems preserve errno for the same reason.
 
 #include "../include/shims.h"
 
@@ -19,7 +19,7 @@
 // ---- Fences --------------------------------------------------------------------------------
 
 // In Wine 8.0, FlushProcessWriteBuffers() does nothing, and a program cannot detect this. Therefore
-// a process that runs under Wine uses full fences.
+// the library uses full fences under Wine.
 bool shims_membarrier_register(void) {
 #ifdef MULTICAST_WITHOUT_MEMBARRIER
   return false;
@@ -49,7 +49,7 @@ void *shims_allocate(size_t size, size_t alignment) {
 void shims_deallocate(void *block) { _aligned_free(block); }
 
 // Returns no pages to the system. After MEM_RESET, a page may keep its contents at first and lose
-// them later, but the core expects each page to be either cleared immediately or left unchanged.
+// them later. The core expects each page to be either cleared immediately or left unchanged.
 size_t shims_discard(void *block, size_t size) {
   (void)block, (void)size;
   return 0;
@@ -75,12 +75,13 @@ void shims_trim_malloc(void) {
 // holding locks.
 __declspec(dllimport) BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
-// While exit() runs the program's handlers, other threads are still running, so this function still
-// returns false and removals wait for these threads.
+// While exit() runs the program's handlers, other threads are still running. This function still
+// returns false, so that removals wait for these threads.
 bool shims_is_inside_exit(void) { return RtlDllShutdownInProgress(); }
 
-// Called when no other thread is left that could wake this one. Windows itself uses the same exit
-// code when it ends a process because a thread would wait forever for a critical section.
+// Called when no other thread is left that could wake the calling thread. Windows itself uses the
+// same exit code when it ends a process in which a thread would otherwise wait for a critical
+// section forever.
 static void end_instead_of_hanging(void) {
   const UINT is_terminating = 0xC000004Bu;  // STATUS_THREAD_IS_TERMINATING
   TerminateProcess(GetCurrentProcess(), is_terminating);
@@ -97,7 +98,7 @@ uint64_t shims_now_ns(void) {
   return count / rate * second + count % rate * second / rate;
 }
 
-// Rounds up, because otherwise the caller would spin during the last millisecond.
+// Rounds up. If it rounded down, the caller would spin during the last millisecond.
 static DWORD milliseconds_until(uint64_t deadline_ns) {
   if (deadline_ns == UINT64_MAX) return INFINITE;
   const uint64_t now_ns = shims_now_ns();
@@ -254,8 +255,8 @@ bool shims_watch_exit(void *record) {
 
 // ---- Swift's standard library --------------------------------------------------------------
 
-// The standard library calls both functions, but only in code that the core does not use. The
-// linker therefore removes that code and these functions.
+// Swift's standard library calls these two functions, but only in code that the core does not use.
+// The linker therefore removes that code together with these functions.
 int posix_memalign(void **block, size_t alignment, size_t size);
 int posix_memalign(void **block, size_t alignment, size_t size) {
   (void)block, (void)alignment, (void)size;

@@ -2,8 +2,8 @@
 //
 // No C++ exception may pass through the library, because it would interrupt the library in the
 // middle of a call. Windows calls this handler when it searches for a function that catches an
-// exception, and again when it unwinds the stack. The handler stops only C++ exceptions, and leaves
-// others, such as faults, to debuggers and crash reporters.
+// exception, and again when it unwinds the stack. The handler stops only C++ exceptions. It leaves
+// other exceptions, such as faults, to debuggers and crash reporters.
 
 #include "../include/shims.h"
 
