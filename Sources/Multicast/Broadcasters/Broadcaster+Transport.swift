@@ -2,11 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// A broadcaster's transport: the only delegate of a multicast whose handle no caller knows.
-///
-/// Calling a transport's function means calling this delegate, and detaching the transport destroys
-/// the multicast, so the rules for removals also apply to transports. The multicast's handle
-/// identifies the transport.
+/// A broadcaster's transport: the only delegate of a multicast whose handle no caller knows. The
+/// multicast's handle identifies the transport.
 enum Transport {
   enum Function { case publish, subscribe, unsubscribe }
 
@@ -16,7 +13,6 @@ enum Transport {
     /// The name or, for a prefix, its key.
     let name: UnsafePointer<CChar>?
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// The result of the call.
     var status: multicast_status = 0
   }
 
@@ -64,8 +60,6 @@ enum Transport {
     Multicast(slotOf: handle, .transport)
   }
 
-  /// Calls a transport's function.
-  ///
   /// - Parameter owned: The payload retained by the call's frame.
   /// - Returns: the function's status, or the reason why it was not called; nil if the transport
   ///   has been detached.
@@ -107,8 +101,7 @@ enum Transport {
     }
   }
 
-  /// Whether the transport wants notifications about a name. It wants notifications about a prefix
-  /// only if it has the flag `MULTICAST_TRANSPORT_PREFIXES`.
+  /// Whether the transport wants notifications about a name. A prefix's key starts with a NUL.
   private static func isWanted(
     _ name: UnsafePointer<CChar>?, _ transport: multicast_transport
   ) -> Bool {
@@ -229,12 +222,11 @@ extension Broadcaster {
 
   // MARK: - Publishing
 
-  /// Publishes a notification. The observers in this process have already been called.
+  /// Publishes a notification, and returns the result of the whole notification.
   ///
   /// - Parameters:
   ///   - count: The result of notifying the observers in this process.
   ///   - owned: The payload retained by the call.
-  /// - Returns: the result of the notification.
   func publish(
     _ text: UnsafePointer<CChar>?, _ invocation: Invocation, after count: Int64,
     _ owned: inout Payload?

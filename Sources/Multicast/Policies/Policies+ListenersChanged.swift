@@ -5,11 +5,9 @@ import Synchronization
 /// Notifies the `listeners_changed` function of a multicast, or the transport of its broadcaster,
 /// when the multicast receives its first delegate or loses its last.
 ///
-/// Changing the delegates and notifying the function are two steps, because the function runs under
-/// no lock. One thread notifies at a time. That thread checks the delegates under the lock, before
-/// and after each notification, and continues until the last notification matches the state. A
-/// thread that changes the delegates while another thread is notifying leaves the notification to
-/// that thread. So the last notification is always correct.
+/// One thread notifies at a time. A thread that changes the delegates while another thread is
+/// notifying leaves the notification to that thread, which continues until the last notification
+/// matches the state.
 extension Policies {
   // The arguments are the context, the target, and whether the target has delegates.
   typealias ListenersChanged = @convention(c) (UnsafeMutableRawPointer?, multicast, Bool) -> Void
@@ -19,7 +17,6 @@ extension Policies {
 
   struct Notifier {
     enum Function {
-      /// A caller's function.
       case listenersChanged(ListenersChanged)
       /// A transport's function, and the variable that contains the transport's handle, or `.none`
       /// after the transport has been detached.
@@ -57,8 +54,7 @@ extension Policies {
 
   /// Makes this thread the notifying thread. The caller holds the stripe's lock.
   ///
-  /// - Returns: false if a thread, perhaps this thread, is already notifying. That thread also
-  ///   notifies about the new change.
+  /// - Returns: false if a thread, perhaps this thread, is already notifying.
   private func begin() -> Bool {
     if notifier.isUnderWay { return false }
     notifier.isUnderWay = true
@@ -66,8 +62,8 @@ extension Policies {
     return true
   }
 
-  /// Sends notifications until the last notification matches the state. The caller has called
-  /// `begin` and holds the stripe's lock, which this function releases.
+  /// Sends all notifications that are due. The caller has called `begin` and holds the stripe's
+  /// lock, which this function releases.
   private func notify(_ stripe: Stripe) {
     var entered: (record: ThreadRecord, hasEntered: Bool)? = nil
     var refusing: Handle? = nil
