@@ -2,7 +2,7 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The arguments of an add: the delegates, their options, and the memory for their tokens.
+/// The arguments of an add.
 struct NewDelegates {
   let delegates: UnsafePointer<multicast_delegate>
   let count: UInt32
@@ -16,9 +16,8 @@ struct NewDelegates {
   private(set) var details: RegistrationDetails.Address? = nil
 
   /// Whether a single add may add this many delegates. The limit is the number of slot indices. It
-  /// is checked before the library uses any other argument.
-  ///
-  /// - Parameter count: A caller's `size_t`, which is too large if it is negative as an `Int`.
+  /// is checked before the library uses any other argument. A caller's `size_t` is too large if it
+  /// is negative as an `Int`.
   static func allows(_ count: Int) -> Bool { count >= 0 && count <= 1 << Int(Handle.indexBits) }
 
   init(
@@ -33,7 +32,6 @@ struct NewDelegates {
 
   subscript(index: UInt32) -> multicast_delegate { delegates[Int(index)] }
 
-  /// The flags of each registration.
   var flags: UInt32 {
     let isSpecial =
       options.isOnce || options.sharesLock || options.isFiltered || options.isReplayed
@@ -43,7 +41,6 @@ struct NewDelegates {
       | (isSpecial ? Registration.Flags.special : 0)  //~ flags_without_special
   }
 
-  /// Whether the delegates and the options are valid.
   var areValid: Bool {
     if options.isContradictory { return false }
     for index in 0..<count {
@@ -92,7 +89,6 @@ struct NewDelegates {
     }
   }
 
-  /// Ends a failed add of one delegate.
   static func abandon(
     _ delegate: multicast_delegate, _ release: RegistrationDetails.Release?,
     _ token: UnsafeMutablePointer<multicast_token>?
@@ -327,7 +323,6 @@ extension Multicast {
     spare.didInsert(added, at: end &- added)
   }
 
-  /// Removes every delegate that is equal to a delegate being added as unique.
   private func removeEqual(to new: NewDelegates, _ removal: inout Removal) {
     guard let list else { return }
     for index in 0..<new.count {
@@ -368,9 +363,7 @@ extension Multicast {
 }
 
 extension Replay.Run {
-  /// Replays every kept invocation to the delegates, one invocation after another.
-  ///
-  /// - Returns: the number of calls.
+  /// Replays every kept invocation to the delegates. Returns the number of calls.
   func run(in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
     let multicast = storage.pointee.multicast
     var (called, hasLive): (Int64, Bool) = (0, true)

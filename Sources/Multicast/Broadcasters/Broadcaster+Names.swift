@@ -44,7 +44,7 @@ extension Broadcaster {
     table?.find(name)?.multicast ?? .none
   }
 
-  /// Returns a name's multicast. Creates the name if it does not exist yet.
+  /// Creates the name if it does not exist yet. A caller may have destroyed the multicast.
   func findOrMake(_ name: Name) throws(Status) -> Handle {
     var found = try find(name)
     if found.isNone { found = try withLock { () throws(Status) in try make(name) } }
@@ -52,8 +52,7 @@ extension Broadcaster {
     return found
   }
 
-  /// Returns a name's multicast. Creates a multicast if there is none or if a caller has destroyed
-  /// the old one.
+  /// Like `findOrMake`, but creates another multicast if a caller has destroyed the old one.
   func findOrMakeCurrent(_ name: Name) throws(Status) -> Multicast {
     let known = try findOrMake(name)
     let multicast = Multicast(slotOf: known).unsafelyUnwrapped
@@ -143,7 +142,7 @@ extension Broadcaster {
   ) throws(Status) -> Status {
     guard let multicast = try find(handle, text) else { return .notFound }
     let status = multicast.removeFirst(observer)
-    // A caller may have destroyed the multicast of the name.
+    // A caller may have destroyed the name's multicast.
     return status == .invalidHandle ? .notFound : status
   }
 
@@ -180,8 +179,6 @@ extension Broadcaster {
 
   /// Like `notify`, but does not publish. If the broadcaster has no extras, `notify` performs the
   /// same steps inline.
-  ///
-  /// - Returns: the number of observers that were called or queued, or a negative status code.
   static func deliver(
     _ handle: Handle, _ text: UnsafePointer<CChar>?, _ invocation: Invocation
   ) -> Int64 {
@@ -191,7 +188,7 @@ extension Broadcaster {
       var count: Int64 = 0
       if let multicast = Multicast(slotOf: try broadcaster.find(name)) {
         count = multicast.invokeOutlined(invocation)
-        // A caller may have destroyed the multicast of the name.
+        // A caller may have destroyed the name's multicast.
         if count == Status.invalidHandle.count { count = 0 }
       }
       if _slowPath(broadcaster.hasPrefixes) {
@@ -203,7 +200,6 @@ extension Broadcaster {
     }
   }
 
-  /// Returns a name's multicast. Creates the name if it does not exist yet.
   static func multicast(
     _ handle: Handle, _ text: UnsafePointer<CChar>?
   ) throws(Status) -> Handle {
@@ -212,7 +208,6 @@ extension Broadcaster {
     return try broadcaster.findOrMake(name)
   }
 
-  /// A name's multicast; nil if there is none.
   @inline(__always)
   static func find(
     _ handle: Handle, _ text: UnsafePointer<CChar>?

@@ -5,13 +5,11 @@ import Synchronization
 /// Observers of all names that start with a prefix.
 ///
 /// The table stores a prefix as a name that consists of a NUL and the prefix. No caller's name
-/// begins with a NUL. So each prefix has a multicast, like each name. The same code adds and
-/// removes the observers of both, notifies transports about both, and destroys both.
+/// begins with a NUL. So each prefix has a multicast, and the same code handles names and prefixes.
 ///
 /// A notification truncates its name to each length for which a prefix exists, looks up each
 /// truncated name, and invokes the multicasts that it finds. Names and prefixes do not refer to
-/// each other. So creating a name never changes a prefix, creating a prefix never changes a name,
-/// and the two cannot race.
+/// each other, so creating a name and creating a prefix cannot race.
 extension Broadcaster {
   /// The steps that a notification performs in addition to calling its name's observers. Each step
   /// has one bit in a word. The word is 0 for most broadcasters, so most notifications need only
@@ -38,13 +36,12 @@ extension Broadcaster {
     storage.pointee.extras.store(isSet ? extras | extra : extras & ~extra, ordering: .relaxed)
   }
 
-  /// Notifies the observers of a name's prefixes, starting with the longest prefix. The observers
-  /// of the name itself have already been called.
+  /// Notifies the observers of a name's prefixes, starting with the longest prefix. Returns the
+  /// result of the notification. The observers of the name itself have already been called.
   ///
   /// - Parameters:
   ///   - count: The result of notifying the observers of the name itself.
   ///   - owned: See the parameter `owned` of `Multicast.dispatch`.
-  /// - Returns: the result of the notification.
   func deliverToPrefixes(
     _ text: UnsafePointer<CChar>?, _ options: InvocationOptions, _ deadline: Timeout,
     after count: Int64, _ owned: inout Payload?, _ outcome: inout multicast_outcome
@@ -92,10 +89,8 @@ extension Name {
   /// the key adds a NUL.
   static let longestPrefix = longest - 1
 
-  /// Whether this is the key of a prefix.
   var isPrefix: Bool { bytes.load(as: UInt8.self) == 0 }
 
-  /// - Parameter body: Receives the prefix's key, which is a NUL and the prefix.
   static func withKey<Result>(
     ofPrefix bytes: UnsafeRawPointer, _ length: Int, _ body: (Name) -> Result
   ) -> Result {

@@ -4,18 +4,16 @@ import Synchronization
 
 /// The slot of a broadcaster, which maps names to multicasts.
 ///
-/// Names are added under the names' lock. A lookup takes no lock, but publishes a hazard frame, so
-/// that the tables are not freed while it reads them. A thread that destroys the broadcaster
-/// executes a heavy fence, and then waits until no frame has the broadcaster as its target. This
-/// wait is short, because a lookup calls none of the caller's code.
+/// Names are added under the names' lock. A lookup takes no lock, but publishes a frame, and
+/// `destroy` waits until no frame has the broadcaster as its target. This wait is short, because a
+/// lookup calls none of the caller's code.
 struct Broadcaster {
   struct Storage: ~Copyable {
     var header: SlotHeader
     /// Nil until the first name exists.
     let table: Atomic<UnsafeMutablePointer<NameTable.Header>?>
-    /// The queue for observers registered without a queue.
     let queue: Atomic<Handle>
-    /// The thread that is destroying the broadcaster, or `.none` if no thread is.
+    /// The thread that is destroying the broadcaster, or `.none`.
     let destroyer: Atomic<ThreadIdentity>
     /// The handle of the transport, or `.none`.
     let transport: Atomic<Handle>

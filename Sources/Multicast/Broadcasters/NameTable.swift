@@ -13,7 +13,7 @@ struct Name {
     self.length = length
   }
 
-  /// - Returns: nil if the name is empty or too long.
+  /// Fails if the name is empty or too long.
   init?(_ text: UnsafePointer<CChar>?) {
     guard let text else { return nil }
     length = shims_length(text, Self.longest + 1)
@@ -21,7 +21,7 @@ struct Name {
     bytes = UnsafeRawPointer(text)
   }
 
-  /// - Returns: a copy of the bytes, followed by a NUL.
+  /// Returns a copy of the bytes, followed by a NUL.
   func copy() throws(Status) -> UnsafeMutableRawPointer {
     let text = try Allocator.allocate(size: length + 1, alignment: 1)
     shims_copy(text, bytes, length)
@@ -66,8 +66,7 @@ struct Name {
     return UInt64(first) | UInt64(middle) << 8 | UInt64(last) << 16
   }
 
-  /// Combines both halves of a product, so that every bit of `word` affects every bit of the
-  /// result.
+  /// Every bit of `word` affects every bit of the result.
   private static func mix(_ word: UInt64) -> UInt64 {
     let product = (word ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: 0xD1B5_4A32_D192_ED03)
     return product.high ^ product.low
@@ -172,7 +171,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The offset of the next place. The first place follows the last.
+  /// The first place follows the last.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }
@@ -260,9 +259,7 @@ struct NameTable {
     return KnownName(at: chunks[chunk].unsafelyUnwrapped + offset, place.multicast)
   }
 
-  /// Returns the next name. The order is arbitrary.
-  ///
-  /// - Parameter index: The place to continue from; initially 0.
+  /// Returns the next name, in an arbitrary order. `index` is 0 initially.
   func next(_ index: inout Int) -> KnownName? { nextPlace(&index)?.name }
 
   private func nextPlace(_ index: inout Int) -> (word: UInt64, name: KnownName)? {
@@ -312,7 +309,6 @@ struct NameTable {
   /// The first chunks are small, so that a few names use little memory.
   private static func chunkSize(_ chunk: Int) -> Int { 1024 << min(chunk, 6) }
 
-  /// Makes room for the bytes of a name.
   func makeRoom(for name: Name) throws(Status) {
     if KnownName.size(name) <= header.pointee.left { return }
     let size = Self.chunkSize(header.pointee.chunkCount)
@@ -322,9 +318,7 @@ struct NameTable {
     header.pointee.left = size - 1  // offset 0 is unused, because 0 means empty
   }
 
-  /// Writes a name after the last name in the newest chunk.
-  ///
-  /// - Returns: the chunk and offset of the name.
+  /// Writes a name into the newest chunk, and returns the chunk and offset of the name.
   private func write(_ name: Name) -> UInt64 {
     let chunk = header.pointee.chunkCount - 1
     let offset = Self.chunkSize(chunk) - header.pointee.left

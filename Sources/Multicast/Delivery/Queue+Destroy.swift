@@ -61,7 +61,7 @@ extension Queue {
     return (state.endingRecipients, hasWake)
   }
 
-  /// Ends the handle, cancels the waiting calls, and ends the worker. Returns the ring's places.
+  /// Returns the ring's places. The caller holds the lock.
   private func tearDown(_ released: inout ReleasedPayloads) -> CallRing.Places {
     state.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)
     state.endingRecipients = state.recipients

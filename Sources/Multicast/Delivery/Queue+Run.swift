@@ -50,9 +50,6 @@ extension Queue {
 
   // MARK: - A run
 
-  /// Runs the queue on this thread.
-  ///
-  /// - Returns: the number of executed calls, or a negative status code.
   @inline(__always)
   private func run(by thread: ThreadRecord, limit: UInt) -> Int64 {
     if _slowPath(thread.isInside) { return runInside(by: thread, limit: limit) }
@@ -134,10 +131,6 @@ extension Queue {
 
   /// Executes waiting calls one after another. The caller holds the lock, and this function
   /// releases it.
-  ///
-  /// Several calls are copied without releasing the lock. The first of them is taken out under the
-  /// lock. The others are taken out without the lock, as long as the head of the ring is open (see
-  /// `RingHead`).
   ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
   /// lock and then checks the hazards, so it finds the hazard of each call that has been taken out.
@@ -243,10 +236,8 @@ extension Queue {
     state.runner == thread.storage && thread.isInside(target)
   }
 
-  /// Executes a call that has been taken out and whose hazard is set.
-  ///
-  /// - Returns: whether the call was executed. It is not executed if the context is dead or the
-  ///   delegate has been removed.
+  /// Executes a call that has been taken out and whose hazard is set. Returns false if the call is
+  /// not executed, because the context is dead or the delegate has been removed.
   private func make(_ call: WaitingCall.Address) -> Bool {
     if call.pointee.details.pointee.isProtected { return makeProtected(call) }
     make(call, WaitingCall.invocation(of: call))
@@ -322,7 +313,6 @@ extension Queue {
     if wasOpen && released.isEmpty { return }
     lock.unlock()
     released.cleanUp()
-    // A removal may have seen a hazard that this thread has since cleared or replaced.
     if !wasOpen {
       lookAfter(call.pointee.token)
       if let refused { lookAfter(refused.pointee.token) }
@@ -330,9 +320,8 @@ extension Queue {
     lock.lock()
   }
 
-  /// Checks whether a registration is still live, after the head has been found closed. If it is
-  /// not live, wakes the removing threads, because they may have seen a hazard that has since been
-  /// cleared or replaced.
+  /// Called after the head has been found closed. If the registration is no longer live, wakes the
+  /// removing threads, because they may have seen a hazard that has since been cleared or replaced.
   private func lookAfter(_ token: Token) {
     //~ no_look_after_queued_call
     if !Registration.isLive(token) { PendingRemovals.callDidReturn(token) }

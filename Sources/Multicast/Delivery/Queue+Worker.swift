@@ -1,7 +1,6 @@
 import MulticastShims
 import Synchronization
 
-/// The worker, a queue's own thread.
 extension Queue {
   /// The argument of a new worker thread, which also receives the outcome of the thread's start.
   /// The struct is on the stack of the thread that starts the worker.

@@ -46,7 +46,6 @@ enum InvocationTarget {
     return count
   }
 
-  /// - Returns: nil if the name does not exist.
   private func find() throws(Status) -> Multicast? {
     switch self {
     case .multicast(let handle):
@@ -58,7 +57,6 @@ enum InvocationTarget {
     }
   }
 
-  /// - Returns: the result of the invocation.
   private func publish(
     _ options: InvocationOptions, _ deadline: Timeout, after result: Int64,
     _ owned: inout Payload?, _ outcome: inout multicast_outcome

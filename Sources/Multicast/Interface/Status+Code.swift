@@ -5,12 +5,10 @@ extension Status {
   var code: multicast_status { rawValue }
 }
 
-/// The status that an operation returns or throws.
 func code(_ operation: () throws(Status) -> Status) -> multicast_status {
   do throws(Status) { return try operation().code } catch { return error.code }
 }
 
-/// The result of an operation that returns a count, or the status that it throws.
 func counting(_ operation: () throws(Status) -> Int) -> Int64 {
   do throws(Status) { return Int64(try operation()) } catch { return error.count }
 }
@@ -44,7 +42,7 @@ func creating(_ operation: () throws(Status) -> Handle) -> UInt64 {
   }
 }
 
-/// Returns the slot of a multicast. Unlike in `Multicast.find`, the multicast may no longer exist.
+/// Unlike in `Multicast.find`, the multicast may no longer exist.
 func slot(of target: multicast) throws(Status) -> Multicast {
   guard let multicast = Multicast(slotOf: target.handle) else { throw .invalidHandle }
   return multicast

@@ -12,7 +12,6 @@ protocol Call {
   var details: AnyCall.Details { get }
 }
 
-/// `multicast_invoke`: calls the function.
 extension Invocation: Call {
   func callAsFunction(
     _ function: multicast_function, _ context: UnsafeMutableRawPointer?
@@ -25,7 +24,6 @@ extension Invocation: Call {
   var details: AnyCall.Details { AnyCall.Details(self) }
 }
 
-/// `multicast_visit`: passes the delegate to the visitor.
 struct Visit: Call {
   let visitor: multicast_visitor
   let context: UnsafeMutableRawPointer?
@@ -51,10 +49,9 @@ struct AnyCall {
     var kind = Kind.invocation
     /// The invocation. A visit or an enumeration has event 0 and no payload.
     var invocation = Invocation(event: 0, payload: nil, size: 0)
-    /// The options and the outcome of an invocation with options. Nil for every other call.
+    /// The options and the outcome of an invocation with options.
     var dispatch: UnsafeMutablePointer<Dispatch>? = nil
-    /// The function that visits a delegate or undoes a visit. Nil if the kind is neither `visit`
-    /// nor `undo`.
+    /// The function that visits a delegate or undoes a visit.
     var visitor: multicast_visitor? = nil
     var context: UnsafeMutableRawPointer? = nil
     var enumeration: UnsafeMutablePointer<Enumeration>? = nil
@@ -78,7 +75,7 @@ struct AnyCall {
 
   private let pointer: UnsafePointer<Details>
 
-  /// - Parameter body: Receives the call, which is valid only until this function returns.
+  /// The call that `body` receives is valid only until this function returns.
   static func with<C: Call, Result>(_ call: C, _ body: (AnyCall) -> Result) -> Result {
     with(call.details, body)
   }
@@ -96,8 +93,7 @@ struct AnyCall {
       visitor: pointer.pointee.visitor.unsafelyUnwrapped, context: pointer.pointee.context)
   }
 
-  /// Whether delegates are invoked, and not only visited or enumerated. An invocation queues its
-  /// calls to delegates that have a queue.
+  /// Whether delegates are invoked or, if they have a queue, their calls are queued.
   var isInvocation: Bool { pointer.pointee.kind == .invocation }
   /// Whether this is an invocation without options.
   var isSimple: Bool { isInvocation && pointer.pointee.dispatch == nil }
@@ -151,7 +147,6 @@ struct AnyCall {
     return Visit(visitor: visitor, context: pointer.pointee.context)(function, context)
   }
 
-  /// Queues a call.
   func enqueue(
     _ registration: Registration, _ token: Token, to queue: Queue, _ frame: Frame
   ) -> Queue.EnqueueResult {

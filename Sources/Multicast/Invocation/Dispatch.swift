@@ -71,7 +71,6 @@ struct Dispatch {
     self.name = name
   }
 
-  /// Queues a call.
   mutating func enqueue(_ token: Token, to queue: Queue, _ frame: Frame) -> Queue.EnqueueResult {
     let outcome: Queue.EnqueueResult
     do throws(Status) {
@@ -86,8 +85,7 @@ struct Dispatch {
 
   // MARK: - The payload of queued calls
 
-  /// Whether the queued calls share the payload. If they do not, the payload is small, and each
-  /// call stores a copy.
+  /// Whether the queued calls share the payload. Otherwise it is small, and each call copies it.
   private var needsPayload: Bool {
     options.isWaiting || options.copy != nil || options.release != nil || name != nil
       || !WaitingCall.holds(options.invocation.size)

@@ -5,10 +5,6 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
-  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. If
-  /// the kernel supports expedited membarrier and the multicast is not fenced, it executes no fence
-  /// instruction either.
-  ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
@@ -144,15 +140,13 @@ extension Multicast {
     fields.list.load(ordering: .acquiring)  // order: next_occupant
   }
 
-  /// Whether the list that has just been read belongs to this multicast. Call this after reading
-  /// the list. If the handle were compared first, the list could belong to a later multicast in the
-  /// slot.
+  /// Whether the list that has just been read belongs to this multicast. If the handle were
+  /// compared before the list is read, the list could belong to a later multicast in the slot.
   @inline(__always)
   private var isCurrentAfterList: Bool { fields.header.id.load(ordering: .relaxed) == handle }
 
-  /// Begins an invocation: publishes a frame with the list that the invocation will read.
-  ///
-  /// - Returns: nil if invocations are nested too deeply.
+  /// Publishes a frame with the list that the invocation will read. Returns nil if invocations are
+  /// nested too deeply.
   @inline(__always)
   private func enter(_ thread: ThreadRecord, _ list: InvocationList.Address?) -> Frame? {
     guard let frame = thread.push() else { return nil }
@@ -184,8 +178,7 @@ extension Multicast {
     return Status.invalidHandle.count
   }
 
-  /// Ends an invocation. Reads the target and the list from the frame, because the loop has no
-  /// register left for them.
+  /// Reads the target and the list from the frame, because the loop has no register left for them.
   @inline(__always)
   private static func leave(_ frame: Frame, of thread: ThreadRecord, asymmetric: Bool) {
     let (target, list) = (frame.target, frame.list)
@@ -207,8 +200,7 @@ extension Multicast {
 
     fileprivate let special: UInt64
 
-    /// Whether light fences are enough. If they are not, the invocation executes a full fence for
-    /// each delegate.
+    /// Whether light fences are enough.
     var isBiased: Bool { special & (fenced | watched) == 0 }
     var isWatched: Bool { special & watched != 0 }
     var hasPolicies: Bool { special & withPolicies != 0 }
@@ -314,11 +306,9 @@ extension InvocationList {
   /// The loop of a biased invocation. If it finds a delegate that is not plain, `Walk` continues
   /// the invocation at this delegate. No other code of the library runs as often as this loop.
   ///
-  /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
-  /// and then checks the slot. After the call, it clears the hazard, executes another light fence,
-  /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
-  /// heavy fence, and then checks the hazards (see `Fence`). So at least one of the two sides sees
-  /// the other's store, both before and after the call.
+  /// Each call follows the hazard protocol. The other side is in `Removal`, which changes the slot,
+  /// executes a heavy fence, and then checks the hazards (see `Fence`). So at least one of the two
+  /// sides sees the other's store, both before and after the call.
   ///
   /// - Parameter frame: A frame that names this list, so that the list is not freed.
   /// - Returns: the number of called delegates.
@@ -361,7 +351,6 @@ extension InvocationList {
 
   private enum Progress { case goesOn, stops, isSpecial }
 
-  /// Calls a delegate if it is live and plain.
   @inline(__always)
   private static func callPlain<C: Call>(
     _ call: C, _ entry: Address, in frame: Frame
@@ -401,9 +390,7 @@ extension InvocationList {
     return before &+ walk.run(call, from: first, to: end)
   }
 
-  /// Calls every delegate.
-  ///
-  /// - Returns: the number of called delegates.
+  /// Calls every delegate, and returns the number of called delegates.
   func invoke(_ call: AnyCall, in frame: Frame, _ mode: Multicast.Mode) -> Int64 {
     var walk = Walk(in: frame, mode)
     if !mode.isWatched { return walk.run(call, from: address, to: end) }

@@ -2,10 +2,8 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// Invocations of multicasts with policies.
 extension Multicast {
-  /// Invokes the multicast according to its policies. An invocation without options calls this
-  /// function if it finds that the multicast has policies.
+  /// Like the other `invokeWithPolicies`, but for an invocation without options.
   func invokeWithPolicies(_ call: AnyCall) -> Int64 {
     if let visit = call.visit { return self.visit(visit, orUndo: nil) }
     var (owned, outcome) = (Payload?.none, multicast_outcome())
@@ -69,8 +67,7 @@ extension Multicast {
 
   /// Keeps an invocation that is about to begin.
   ///
-  /// - Parameter owned: The payload if the caller has handed it over, otherwise nil. If the
-  ///   payload has to be copied, this function sets the parameter to the copy.
+  /// - Parameter owned: See the parameter `payload` of `KeptInvocation.make`.
   /// - Returns: the number of the invocation.
   func keep(
     _ options: InvocationOptions, _ owned: inout Payload?, on thread: ThreadRecord
@@ -143,12 +140,10 @@ struct Deferrals {
 
   private init(_ storage: UnsafeMutablePointer<Storage>) { self.storage = storage }
 
-  /// Returns the deferred invocations of a multicast; nil if there are none.
   static func find(_ multicast: Handle, on thread: ThreadRecord) -> Deferrals? {
     thread.deferrals?.first { $0.pointee.multicast == multicast }.map { Deferrals($0) }
   }
 
-  /// Returns the list of a multicast's deferred invocations. Creates the list if necessary.
   private static func findOrMake(
     _ multicast: Handle, on thread: ThreadRecord
   ) throws(Status) -> Deferrals {
@@ -165,8 +160,7 @@ struct Deferrals {
   /// Defers an invocation.
   ///
   /// - Parameters:
-  ///   - invocation: The invocation to defer. It still belongs to the caller if this function
-  ///     fails.
+  ///   - invocation: Still belongs to the caller if this function fails.
   ///   - isLatest: Whether the invocation replaces all invocations that have already been deferred.
   static func keep(
     _ invocation: KeptInvocation.Address, isLatest: Bool, _ multicast: Handle,

@@ -6,7 +6,6 @@ extension Multicast {
   /// Visits the delegates until the visitor returns false. If that happens and `undo` is not nil,
   /// undoes the earlier visits.
   ///
-  /// - Parameter undo: The call that undoes a visit, or nil if visits are not to be undone.
   /// - Returns: the number of visits that have not been undone, or a negative status code.
   func visit(_ visit: Visit, orUndo undo: Visit?) -> Int64 {
     guard let (thread, hasEntered) = ThreadRegistry.enterIfNeeded() else {
@@ -101,9 +100,7 @@ struct Enumeration {
   }
 
   /// Passes a registration to the function, unless it has been removed. This thread's hazard
-  /// protects the registration.
-  ///
-  /// - Returns: false if no further registration is to be passed.
+  /// protects the registration. Returns false if no further registration is to be passed.
   mutating func pass(
     _ registration: Registration, _ token: Token, strong: UnsafeMutableRawPointer?
   ) -> Bool {
@@ -153,7 +150,6 @@ extension Registration {
     return true
   }
 
-  /// Copies a registration's properties to a caller's struct.
   static func read(
     _ token: Token, into out: UnsafeMutablePointer<multicast_registration>?
   ) -> Status {

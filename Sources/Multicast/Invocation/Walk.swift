@@ -1,9 +1,7 @@
 import MulticastHeader
 import MulticastShims
 
-/// The slow path of all operations that iterate over delegates: fenced or watched invocations,
-/// invocations that have found a delegate that is not plain, visits and their undoing,
-/// enumerations, replays, and calls to a single delegate.
+/// The slow path of all operations that iterate over delegates.
 ///
 /// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the next
 /// delegate's hazard replaces the previous delegate's hazard, and the previous delegate's slot is
@@ -31,9 +29,7 @@ struct Walk {
     var goesOn = true
   }
 
-  /// Processes a range of entries in order.
-  ///
-  /// - Returns: the number of called delegates.
+  /// Processes a range of entries in order, and returns the number of called delegates.
   @_optimize(speed)
   mutating func run(
     _ call: AnyCall, from first: InvocationList.Address, to end: InvocationList.Address
@@ -79,9 +75,7 @@ struct Walk {
     return called
   }
 
-  /// Calls a plain delegate.
-  ///
-  /// - Returns: false if the delegate is not plain, so that `step` must handle it.
+  /// Calls a plain delegate. Returns false if the delegate is not plain.
   @inline(__always)
   private mutating func callPlain(
     _ invocation: Invocation, _ entry: InvocationList.Entry
@@ -93,8 +87,7 @@ struct Walk {
     return true
   }
 
-  /// Ends the walk, and releases the queued calls' payload. If the invocation has options, it
-  /// releases its payload later, at its end.
+  /// Ends the walk, and releases the queued calls' payload (see `AnyCall.ownsPayload`).
   @inline(__always)
   mutating func finish(_ call: AnyCall) {
     endProtection()

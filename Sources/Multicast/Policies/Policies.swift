@@ -2,14 +2,11 @@ import MulticastHeader
 import MulticastShims
 import Synchronization
 
-/// The ways in which a multicast differs from a plain multicast. Most multicasts have no policies.
-/// A bit of the invoker word, which each invocation compares anyway, says whether a multicast has
-/// policies, so other multicasts pay nothing.
+/// The ways in which a multicast differs from a plain multicast.
 ///
-/// The policies of a multicast are in a separate slot, which is never unmapped. A thread may read
-/// some of them at any time without a lock. The thread then checks whether the multicast's slot
-/// still contains the multicast's handle. If it does, the thread has read the policies of this
-/// multicast.
+/// Policies are in a separate slot. A thread may read some of them without a lock, and then checks
+/// whether the multicast's slot still contains the multicast's handle. If it does, the thread has
+/// read the policies of this multicast.
 struct Policies {
   struct Storage: ~Copyable {
     var header: SlotHeader
@@ -17,8 +14,7 @@ struct Policies {
     // Fields that invocations read.
 
     let rules: Atomic<UInt32>
-    /// The lock and unlock functions for delegates that have none of their own, or 0 if they are
-    /// not set.
+    /// The lock and unlock functions for delegates that have none of their own, or 0.
     let lockContext: Atomic<UInt>
     let unlockContext: Atomic<UInt>
 
@@ -68,9 +64,8 @@ struct Policies {
       storage.pointee.unlockContext.load(ordering: .acquiring))
   }
 
-  /// The rules of the multicast, or of a later multicast in its slot.
-  ///
-  /// Acquire: pairs with the release in `write`.
+  /// The rules of the multicast, or of a later multicast in its slot. Acquire: pairs with the
+  /// release in `write`.
   // order: rules
   var currentRules: Rules { Rules(word: storage.pointee.rules.load(ordering: .acquiring)) }
 
@@ -329,7 +324,7 @@ extension Policies {
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
-  /// Ends the use of these policies, whose multicast has ended or was never created.
+  /// The multicast has ended or was never created.
   func giveBack() {
     var payloads = ReleasedPayloads()
     storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped

@@ -9,8 +9,7 @@ import Synchronization
 /// the delegates without releasing the lock. While the replay is running, invocations skip these
 /// delegates (`RegistrationDetails.replayed`), because the replay also covers invocations kept
 /// while it is running. When a replay finds that no kept invocation is left, it ends in the same
-/// critical section. Invocations with higher numbers than the replayed ones call the delegates
-/// directly.
+/// critical section.
 struct Replay {
   /// The number of invocations to keep, or 0 if nothing is replayed. More invocations are kept
   /// while a replay still needs them.
@@ -26,7 +25,6 @@ struct Replay {
 
   init(most: UInt32) { self.most = most }
 
-  /// The number of kept invocations.
   var count: UInt32 { kept.count }
 
   mutating func dropAll(_ payloads: inout ReleasedPayloads) { kept.dropAll(&payloads) }
@@ -54,10 +52,10 @@ struct Replay {
     }
   }
 
-  /// A replay whose next invocation is the oldest kept invocation, or nil if there is none.
+  /// A replay whose next invocation is the oldest kept invocation.
   private var slowest: Run.Address? { firstRun?.first { $0.pointee.upcoming == kept.first } }
 
-  /// A replay that an invocation has to wait for, or nil if there is none.
+  /// A replay that an invocation has to wait for.
   mutating func slowRun() -> Run? {
     if UInt64(kept.count) < UInt64(most) &+ Self.lead { return nil }
     while let run = slowest {
@@ -79,8 +77,7 @@ struct Replay {
     firstRun = run
   }
 
-  /// Returns a replay's next invocation. If there is none, or if `goesOn` is false, ends the
-  /// replay.
+  /// Returns a replay's next invocation. Ends the replay if there is none or `goesOn` is false.
   fileprivate mutating func advance(
     _ run: Run.Address, goesOn: Bool, _ payloads: inout ReleasedPayloads
   ) -> KeptInvocation? {
@@ -132,7 +129,7 @@ extension Replay {
       /// The number of tokens that follow this struct.
       let count: Int
       let nextOfThread: Address?
-      /// The next invocation to replay; nil if there is none.
+      /// The next invocation to replay.
       var upcoming: KeptInvocation.Address? = nil
       var isOver = true
     }

@@ -10,7 +10,6 @@ import Synchronization
 ///
 /// While the head is open, the thread that runs the queue takes out the oldest calls without the
 /// lock (see `RingHead`). That thread works on copies of the calls, so it does not read the ring.
-/// Every other operation that takes out or changes a call first closes the head.
 struct CallRing: ~Copyable {
   private var places: Places
   private(set) var tail: UInt64
@@ -23,7 +22,6 @@ struct CallRing: ~Copyable {
   private(set) var knownHead: UInt64
   // The padding before and after the head puts it into a separate cache line.
   private let before: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
-  /// The position of the oldest call. The calls at lower positions have been taken out.
   let head: RingHead
   private let after: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64)
 
@@ -76,16 +74,16 @@ struct CallRing: ~Copyable {
     places.calls.unsafelyUnwrapped + Int(truncatingIfNeeded: position & places.mask)
   }
 
-  /// The number of waiting calls, which is the number of places from head to tail minus the gaps.
+  /// The number of waiting calls.
   var count: UInt64 { get { tail &- head.position &- gaps } }
 
-  /// An upper bound on the number of waiting calls, computed without reading the head.
+  /// An upper bound on `count`, computed without reading the head.
   var countAtMost: UInt64 { get { tail &- knownHead &- gaps } }
 
   /// The number of calls that have ever been appended.
   var appended: UInt64 { tail &- begin }
 
-  /// A delegate's newest waiting call; nil if it has none.
+  /// A delegate's newest waiting call.
   func newest(of details: RegistrationDetails.Address) -> WaitingCall.Address? {
     let position = details.pointee.lastCall
     return position < head.position ? nil : call(position)
@@ -141,9 +139,7 @@ struct CallRing: ~Copyable {
     gaps == 0 && head.isClosed ? call(head.position) : nil
   }
 
-  /// Takes out the call returned by `first`, and opens the head at the next position.
-  ///
-  /// - Returns: the new position.
+  /// Takes out the call returned by `first`. Opens the head at the next position, and returns it.
   mutating func openBehindFirst() -> UInt64 {
     let position = head.position &+ 1
     knownHead = position
@@ -160,7 +156,7 @@ struct CallRing: ~Copyable {
   /// without the lock, the reference would be in neither place.
   ///
   /// - Parameters:
-  ///   - most: The maximum number of calls to copy, at least 1.
+  ///   - most: The maximum number of copies, at least 1.
   ///   - keepsLast: Whether to leave out the newest call unless it is also the oldest.
   /// - Returns: the end of the copies, and the position after the first call; nil if the ring is
   ///   empty.
@@ -194,9 +190,7 @@ struct CallRing: ~Copyable {
     return (end, position)
   }
 
-  /// Cancels all of a delegate's calls, and releases their payloads.
-  ///
-  /// - Returns: the number of calls.
+  /// Cancels all of a delegate's calls, and releases their payloads. Returns the number of calls.
   mutating func takeAll(
     of details: RegistrationDetails.Address, _ released: inout ReleasedPayloads
   ) -> UInt64 {
@@ -299,26 +293,24 @@ struct RingHead: ~Copyable {
     word.bitwiseAnd(~Self.open, ordering: .acquiringAndReleasing)  //~ head_not_closed
   }
 
-  /// Sets the position of a closed head.
+  /// The head must be closed.
   func move(to position: UInt64) {
     word.store(position << 1, ordering: .releasing)  // order: head_under_lock
   }
 
-  /// Opens a closed head at a position.
+  /// The head must be closed.
   func open(at position: UInt64) {
     word.store(position << 1 | Self.open, ordering: .releasing)  // order: head_under_lock
   }
 
   // MARK: - For the thread that runs the queue
 
-  /// Takes out the call at this position, if the head is still open at this position.
+  /// Takes out the call at this position, if the head is still open there.
   func take(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: (position &+ 1) << 1 | Self.open)
   }
 
-  /// Closes the head if it is still open at this position.
-  ///
-  /// - Returns: whether the head was open at this position.
+  /// Closes the head and returns true, if it is still open at this position.
   func close(at position: UInt64) -> Bool {
     replace(position << 1 | Self.open, by: position << 1)
   }

@@ -1,10 +1,8 @@
 import MulticastShims
 import Synchronization
 
-/// A reference-counted payload or receipt, shared by the queued calls of an invocation.
-///
-/// A receipt refers to the payload, and also detects when all calls that share the receipt are over
-/// (see `Receipt`).
+/// A reference-counted payload or receipt (see `Receipt`), shared by the queued calls of an
+/// invocation.
 struct Payload {
   typealias Release = @convention(c) (_ payload: UnsafeRawPointer?, _ size: Int) -> Void
 
@@ -53,7 +51,9 @@ struct Payload {
 
   init(_ header: UnsafeMutablePointer<Header>) { self.header = header }
 
-  /// Copies the caller's bytes. The caller owns the only reference.
+  // The caller of each of these initializers owns the only reference.
+
+  /// Copies the caller's bytes.
   init(copying bytes: UnsafeRawPointer, size: Int) throws(Status) {
     // The caller's size is a `size_t`, which is too large if it is negative as an `Int`.
     guard size >= 0, size < .max - Self.headerSize else { throw .outOfMemory }
@@ -64,7 +64,7 @@ struct Payload {
     self.init(block, .copied, copy, size, nil)
   }
 
-  /// Copies the caller's bytes into a block of a reserve. The caller owns the only reference.
+  /// Copies the caller's bytes into a block of a reserve.
   init(copying bytes: UnsafeRawPointer, size: Int, to place: UnsafeMutableRawPointer) {
     let copy = place + Self.headerSize
     shims_copy(copy, bytes, size)
@@ -72,19 +72,18 @@ struct Payload {
     self.init(place, .reserved, copy, size, nil)
   }
 
-  /// Creates a zeroed payload. The caller owns the only reference.
   init(zeros size: Int) throws(Status) {
     let block = try Allocator.allocateZeroed(size: Self.headerSize + size)
     self.init(block, .copied, block + Self.headerSize, size, nil)
   }
 
-  /// Creates a payload from the program's own bytes. The caller owns the only reference.
+  /// Creates a payload that passes on the program's own bytes.
   init(owning bytes: UnsafeRawPointer?, size: Int, _ release: Release?) throws(Status) {
     let block = try Allocator.allocate(size: Self.headerSize)
     self.init(block, .owned, bytes, size, release)
   }
 
-  /// Initializes the header in a block, with one reference.
+  /// Initializes the header in a block.
   init(
     _ block: UnsafeMutableRawPointer, _ kind: Kind, _ bytes: UnsafeRawPointer?, _ size: Int,
     _ release: Release?
@@ -123,7 +122,7 @@ struct Payload {
     return (UnsafeRawPointer(header) + Self.headerSize).load(as: Payload.self)
   }
 
-  /// The notified name; nil if the payload has none.
+  /// The notified name, if any.
   var name: UnsafePointer<CChar>? {
     if header.pointee.kind != .named { return isReceipt ? previous?.name : nil }
     return (UnsafeRawPointer(header) + Self.nameOffset).assumingMemoryBound(to: CChar.self)
@@ -143,9 +142,8 @@ struct Payload {
   /// a reference.
   func retain() { header.pointee.references.wrappingAdd(1, ordering: .relaxed) }
 
-  /// Removes one reference.
-  ///
-  /// - Returns: the number of remaining references. If it is 0, the caller owns the payload.
+  /// Removes one reference, and returns the number of remaining references. If it is 0, the caller
+  /// owns the payload.
   func countDown(isMade: Bool) -> UInt32 {
     // Release and acquire: other threads' uses of the payload happen before it is freed.
     let left = header.pointee.references.wrappingAdd(
@@ -174,8 +172,7 @@ struct Payload {
     shims_set_release_depth(depth)
   }
 
-  /// Frees the block of a payload that has no references left. Does not free the caller's own
-  /// bytes.
+  /// Frees the block, but not the caller's own bytes. The payload has no references left.
   func deallocate() {
     if header.pointee.kind == .reserved { return PayloadReserve.putBack(header) }
     if isReceipt { return Receipt(self).deallocate() }
@@ -189,7 +186,7 @@ struct Payload {
   // A frame publishes the payload that it retains. If the frame's thread no longer exists, another
   // thread releases the payload.
 
-  /// The payload that a frame retains; nil if it retains none.
+  /// The payload that a frame retains, if any.
   init?(retainedBy frame: Frame) {
     guard let address = UnsafeMutableRawPointer(bitPattern: frame.payload) else { return nil }
     self.init(at: address)
@@ -207,7 +204,6 @@ struct Payload {
     return payload
   }
 
-  /// Releases a frame's payload, if any.
   static func release(of frame: Frame, isMade: Bool = false) {
     take(from: frame)?.release(isMade: isMade)  //~ payload_not_released
   }
@@ -242,7 +238,6 @@ struct ReleasedPayloads {
 
   var isEmpty: Bool { first == nil && finishedReceipt == 0 }
 
-  /// Removes one reference. The caller may hold a lock.
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
     if let payload { countDown(payload, isMade: isMade) }
   }
@@ -261,7 +256,6 @@ struct ReleasedPayloads {
     first = payload.header
   }
 
-  /// Performs the pending cleanup. No lock is held.
   mutating func cleanUp() {
     if !isEmpty { cleanUpAll() }
   }
@@ -367,9 +361,8 @@ struct PayloadReserve {
     return header
   }
 
-  /// Takes memory for a payload and its header. The caller holds the lock.
-  ///
-  /// - Returns: nil if the payload is too large or all blocks are in use.
+  /// Takes memory for a payload and its header. Returns nil if the payload is too large or all
+  /// blocks are in use. The caller holds the lock.
   func take(for size: Int) -> UnsafeMutableRawPointer? {
     guard size >= 0, size <= header.pointee.payloadSize, let block = header.pointee.firstVacant
     else { return nil }
@@ -378,8 +371,7 @@ struct PayloadReserve {
     return UnsafeMutableRawPointer(block) + Block.headerSize
   }
 
-  /// Puts the block of a payload that has no references left back into its reserve. No lock is
-  /// held.
+  /// Puts a payload's block back into its reserve. No lock is held.
   static func putBack(_ payload: UnsafeMutablePointer<Payload.Header>) {
     let block = (UnsafeMutableRawPointer(payload) - Block.headerSize)
       .assumingMemoryBound(to: Block.self)

@@ -3,14 +3,12 @@ import MulticastShims
 import Synchronization
 
 extension Queue {
-  /// The options of a queue, already checked.
+  /// A caller's `multicast_queue_options`, already checked.
   struct Settings {
     var capacity: UInt32 = 1024
     var overflow = MULTICAST_OVERFLOW_REFUSE.rawValue
-    /// The name of the worker.
     var threadName = shims_thread_name()
     var stackSize = 0
-    /// The function that notifies the program's event loop when calls are waiting.
     var wake: Queue.Wake? = nil
     var wakeContext: UnsafeMutableRawPointer? = nil
     var payloadSize = 0
@@ -52,7 +50,6 @@ extension Queue {
     }
   }
 
-  /// Creates an empty queue and returns its handle.
   static func create(
     _ given: UnsafePointer<multicast_queue_options>?
   ) throws(Status) -> Handle {
@@ -107,8 +104,7 @@ extension Queue {
 }
 
 extension Options {
-  /// Reads a caller's options, and looks up the queue that they name. Returns nil if the options
-  /// are invalid.
+  /// Reads a caller's options, and looks up their queue. Returns nil if the options are invalid.
   static func read(_ given: UnsafePointer<multicast_add_options>?) -> Options? {
     guard var options = Options(given) else { return nil }
     if !options.queue.isNone { options.destination = Queue.destination(options.queue) }

@@ -24,8 +24,8 @@ extension Queue {
     return enqueue(token, invocation, sharing: payload, frame)
   }
 
-  /// Copies a payload. The caller owns the only reference to the copy. The copy is placed in the
-  /// queue's reserve if the reserve exists and has a vacant block.
+  /// Copies a payload, into the queue's reserve if it has a vacant block. The caller owns the only
+  /// reference to the copy.
   func copy(_ bytes: UnsafeRawPointer, size: Int) throws(Status) -> Payload {
     // Relaxed is enough, because `takeReserved` reads the field again under the lock. The bytes are
     // copied without the lock, because there may be many of them.
@@ -71,7 +71,7 @@ extension Queue {
     return enqueueLocked(token, invocation, sharing: payload, frame)
   }
 
-  /// Like `enqueue`, but the caller already holds the lock. This function releases it.
+  /// Like `enqueue`, but the caller holds the lock, and this function releases it.
   @_optimize(speed)
   func enqueueLocked(
     _ token: Token, _ invocation: Invocation, sharing payload: Payload?, _ frame: Frame
@@ -134,7 +134,7 @@ extension Queue {
 
   // MARK: - Under the lock
 
-  /// The details of a registration, if it is live and delivers to this queue; otherwise nil.
+  /// The details of a registration, if it is live and delivers to this queue.
   ///
   /// A removal first retires the registration, and then calls `cancel`, which takes this lock. So
   /// if a call is queued because its registration is found live here, `cancel` finds that call.
@@ -164,8 +164,7 @@ extension Queue {
     return hasOne
   }
 
-  /// The waiting call of a delegate that may have only one. Nil if it has none, or if several of
-  /// its calls may be waiting.
+  /// The waiting call, if any, of a delegate that may have only one.
   private func replaceable(_ details: RegistrationDetails.Address) -> WaitingCall.Address? {
     hasOne(details) ? state.ring.newest(of: details) : nil
   }
@@ -261,7 +260,7 @@ extension Queue {
     Waits.wakeOne(roomKey) { noRoomIsAwaited() }
   }
 
-  /// Wakes all threads waiting for room. No lock is held.
+  /// No lock is held.
   func wakeAllForRoom() {
     Waits.wake(roomKey) { noRoomIsAwaited() }
   }

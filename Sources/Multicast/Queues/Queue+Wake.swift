@@ -14,8 +14,7 @@ extension Queue {
   }
 
   /// Prepares a call to the wake function, if calls are waiting and the function has not been
-  /// called since the queue last ran. Additional wake-ups would accumulate in event loops that do
-  /// not merge them. The caller holds the lock.
+  /// called since the queue last ran. The caller holds the lock.
   ///
   /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -40,7 +39,7 @@ extension Queue {
     lock.unlock()
   }
 
-  /// Calls the wake function. No lock is held.
+  /// No lock is held.
   func callWake(_ wake: WakeCall, _ frame: Frame) {
     Lock.checkNoneIsHeld()  //~ woken_under_lock
     wake.function(wake.context)
@@ -54,9 +53,7 @@ extension Queue {
 }
 
 extension Queue {
-  /// Sleeps until a call is waiting.
-  ///
-  /// - Returns: the number of waiting calls.
+  /// Sleeps until a call is waiting, and returns the number of waiting calls.
   static func wait(_ handle: Handle, _ timeout: Timeout) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     return try queue.withLock { () throws(Status) in
@@ -72,10 +69,8 @@ extension Queue {
 }
 
 extension Queue {
-  /// The descriptor that is readable while calls are waiting. It is opened when it is first
-  /// requested.
-  ///
-  /// - Returns: -1 if the queue does not exist or the descriptor could not be opened.
+  /// Returns the descriptor, which is opened when it is first requested, or -1 if the queue does
+  /// not exist or the descriptor could not be opened.
   static func descriptor(_ handle: Handle) -> Int32 {
     guard let queue = Queue(slotOf: handle) else { return -1 }
     queue.lock.lock()
@@ -105,7 +100,7 @@ extension Queue {
     }
   }
 
-  /// Closes the descriptor, if any. The caller holds the lock.
+  /// The caller holds the lock.
   func closeDescriptor() {
     if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1

@@ -103,7 +103,6 @@ struct Queue {
     UnsafeMutableRawPointer(storage).assumingMemoryBound(to: SlotHeader.self)
   }
 
-  /// The thread that is expected to run the queue.
   var consumer: UnsafeMutablePointer<Atomic<ThreadIdentity>> { storage.pointee.consumer.address }
 
   /// The target of a frame that runs this queue.
@@ -170,8 +169,6 @@ struct Queue {
 
   /// Called when a thread has ended inside a run. Wakes the worker, which may be waiting to run the
   /// queue, and notifies the event loop if calls are still waiting.
-  ///
-  /// - Parameter frame: The frame of the run.
   static func runDidEnd(_ target: Target, _ frame: Frame, of thread: ThreadRecord) {
     let queue = Queue(slot: target.slot)
     queue.lock.lock()
@@ -270,9 +267,7 @@ extension Queue {
 }
 
 extension Queue {
-  /// Drops all waiting calls.
-  ///
-  /// - Returns: the number of dropped calls.
+  /// Drops all waiting calls, and returns their number.
   static func clear(_ handle: Handle) throws(Status) -> Int {
     guard let queue = Queue(slotOf: handle) else { throw .invalidHandle }
     var isRoomAwaited = false

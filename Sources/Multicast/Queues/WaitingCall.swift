@@ -23,9 +23,8 @@ struct WaitingCall {
   static let inlineSize = 32
   static let shared = UInt32.max
 
-  /// Whether a payload is small enough to be stored in a call.
-  ///
-  /// - Parameter size: A caller's `size_t`, which is too large if it is negative as an `Int`.
+  /// Whether a payload is small enough to be stored in a call. A caller's `size_t` is too large if
+  /// it is negative as an `Int`.
   static func holds(_ size: Int) -> Bool { size >= 0 && size <= inlineSize }
 
   /// Stores the payload, either as a copy in the call or as a reference to the shared payload.
@@ -39,7 +38,6 @@ struct WaitingCall {
     call.pointee.bytes.0 = UInt64(UInt(bitPattern: shared.header))
   }
 
-  /// Stores a small payload.
   static func setPayload(of call: WaitingCall.Address, _ invocation: Invocation) {
     call.pointee.event = invocation.event
     call.pointee.size = UInt32(truncatingIfNeeded: invocation.size)
@@ -53,7 +51,7 @@ struct WaitingCall {
 
   var isShared: Bool { size == Self.shared }
 
-  /// The payload that the call shares with other calls; nil if the payload is not shared.
+  /// The payload or receipt that the call shares with other calls, if any.
   var sharedPayload: Payload? {
     if !isShared { return nil }
     return Payload(at: UnsafeMutableRawPointer(bitPattern: UInt(bytes.0)).unsafelyUnwrapped)
@@ -85,11 +83,10 @@ struct WaitingCall {
 /// has queued one after the other in one queue. When the invocation comes to a delegate with
 /// another queue, it creates another receipt.
 ///
-/// Each of these calls refers to the receipt instead of the payload. A call that has been executed,
-/// dropped or cancelled releases the receipt. One more reference belongs to the invocation. It is
-/// held by the invocation's next receipt, its frame, or the waiting thread. So the calls are over
-/// when only one reference is left. If the invocation's thread ends inside a call, the frame's
-/// reference is also released.
+/// Each of these calls holds a reference until it has been executed, dropped or cancelled. One more
+/// reference belongs to the invocation. It is held by the invocation's next receipt, its frame, or
+/// the waiting thread. So the calls are over when only one reference is left. If the invocation's
+/// thread ends inside a call, the frame's reference is also released.
 struct Receipt {
   /// The fields after the header.
   struct Fields {
@@ -122,8 +119,7 @@ struct Receipt {
   var previous: Payload { fields.pointee.previous }
   var queue: Queue { fields.pointee.queue }
 
-  /// Frees a receipt that has no references left. The caller releases the previous receipt or
-  /// payload.
+  /// The receipt has no references left. The caller releases the previous receipt or payload.
   func deallocate() { Allocator.deallocate(payload.header, size: Self.size) }
 
   /// Whether all of the calls have been executed, dropped or cancelled.

@@ -7,10 +7,9 @@ extension Lifetime {
   /// If another thread is already ending the lifetime, this function also waits for calls to the
   /// members, and then fails.
   ///
-  /// - Parameters:
-  ///   - change: Called in the critical section that ends the lifetime, so that the child of a fork
-  ///     finds both the end and this change, or neither. If it throws, the lifetime does not end.
-  ///     The removal cleans up the payloads released by the change.
+  /// - Parameter change: Called in the critical section that ends the lifetime, so that the child
+  ///   of a fork finds both the end and this change, or neither. If it throws, the lifetime does
+  ///   not end. The removal cleans up the payloads released by the change.
   static func end(
     _ handle: Handle, as role: Membership.Role = .owned, _ timeout: Timeout = .untilExit,
     with change: (inout ReleasedPayloads) throws(Status) -> Void = { _ in }
@@ -28,7 +27,7 @@ extension Lifetime {
     return status == .system || status == .timeout ? status : .invalidHandle
   }
 
-  /// - Returns: true if this thread ends the lifetime; false if another thread is ending it.
+  /// Returns false if another thread is ending the lifetime.
   private func begin(
     _ handle: Handle, _ payloads: inout ReleasedPayloads,
     _ change: (inout ReleasedPayloads) throws(Status) -> Void
@@ -90,8 +89,7 @@ extension Lifetime {
     return status
   }
 
-  /// The next live member. Nil if there is none, or if the slot has been reused for a lifetime that
-  /// has not ended.
+  /// The next live member. Nil if the slot has been reused for a lifetime that has not ended.
   @_optimize(speed)
   private func nextLive() -> Registration? {
     lock.lock()

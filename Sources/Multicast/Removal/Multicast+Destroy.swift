@@ -71,8 +71,7 @@ extension Multicast {
     return true
   }
 
-  /// Frees a list that no invocation is reading. Returns false if not all of its registrations are
-  /// plain.
+  /// Frees a list that no invocation is reading, if all of its registrations are plain.
   @inline(never)
   @_optimize(speed)
   private func freeAtOnce(_ list: InvocationList, _ stripe: Stripe) -> Bool {
@@ -86,8 +85,8 @@ extension Multicast {
     return true
   }
 
-  /// Ends the handle. The caller replaces the list afterwards. So an invocation that finds a later
-  /// multicast's list in the slot also finds that the handle has changed.
+  /// The caller replaces the list afterwards. So an invocation that finds a later multicast's list
+  /// in the slot also finds that the handle has changed.
   private func endHandle() {
     fields.header.id.store(handle.changed(to: .vacant), ordering: .relaxed)  //~ handle_not_ended
   }

@@ -3,7 +3,6 @@ import MulticastHeader
 extension Multicast {
   // MARK: - Removing one
 
-  /// Removes the first registration of a delegate.
   @_optimize(speed)
   func removeFirst(_ delegate: multicast_delegate) -> Status {
     let stripe = self.stripe
@@ -25,9 +24,6 @@ extension Multicast {
 
   /// Called if no delegate matches. Waits for calls to matching delegates that were removed
   /// earlier.
-  ///
-  /// - Returns: the status of a removal that has found no delegate, or the reason why the thread
-  ///   did not wait.
   private func removeNone(waitingFor selection: Selection) -> Status {
     var removal = Removal(from: self)
     removal.withStripeLock { (_) throws(Status) in throw .notFound }
@@ -60,7 +56,6 @@ extension Multicast {
     return removal.complete().status
   }
 
-  /// Removes the registration that a token refers to.
   @_optimize(speed)
   static func remove(_ token: Token, _ timeout: Timeout) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
@@ -95,7 +90,7 @@ extension Multicast {
   private static func waitForCalls(
     ofRemoved token: Token, foundAs id: Handle, _ timeout: Timeout
   ) -> Status {
-    // The registration has been reclaimed, so no call to its delegate is running.
+    // If the registration has been reclaimed, no call to its delegate is running.
     if id != token.changed(to: .retired) { return .ok }
     return PendingRemovals.waitLate {
       // The thread that removed the registration may not have executed its heavy fence yet.
@@ -132,7 +127,6 @@ extension Multicast {
 
   // MARK: - Removing several
 
-  /// Removes all selected delegates.
   func removeAll(
     _ selection: Selection, _ timeout: Timeout = .untilExit
   ) -> Removal.Result {
@@ -167,7 +161,6 @@ extension Multicast {
   }
 }
 
-/// Selects delegates of a multicast.
 enum Selection {
   case equal(multicast_delegate)
   case oneOf(UnsafePointer<multicast_delegate>, count: Int)

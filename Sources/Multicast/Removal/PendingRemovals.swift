@@ -62,9 +62,8 @@ enum PendingRemovals {
     return status
   }
 
-  /// Waits until no thread is calling a delegate that another thread has removed.
-  ///
-  /// - Returns: `ok`, or the reason why this function did not wait.
+  /// Waits until no thread is calling a delegate that another thread has removed. Returns `ok`, or
+  /// the reason why this function did not wait.
   static func wait(for token: Token, _ timeout: Timeout) -> Status {
     // If the token has been stale for a long time, usually no call is running.
     if !ThreadRegistry.isCalled(token) { return .ok }
@@ -112,9 +111,8 @@ enum PendingRemovals {
   /// The number of threads waiting for calls to registrations that other threads have removed.
   private static let lateWaiters = Atomic<UInt32>(0)
 
-  /// Waits for calls to registrations that other threads have removed.
-  ///
-  /// - Parameter body: Executes a fence, checks the hazards, and sleeps if necessary.
+  /// Waits for calls to registrations that other threads have removed. `body` executes a fence,
+  /// checks the hazards, and sleeps if necessary.
   static func waitLate(_ body: () -> Status) -> Status {
     // Relaxed is enough, because `body` executes a fence afterwards (see `hazardDidEnd`).
     lateWaiters.wrappingAdd(1, ordering: .relaxed)
@@ -182,7 +180,7 @@ enum PendingRemovals {
 
   // MARK: - Invariants
 
-  /// Checks that all pending registrations are retired. The caller holds the waits' lock.
+  /// The caller holds the waits' lock.
   private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

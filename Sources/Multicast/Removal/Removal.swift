@@ -4,25 +4,20 @@ import MulticastShims
 /// A removal of registrations. A removal starts when the slots of the registrations are changed,
 /// and ends when the caller receives a status.
 ///
-/// A removal has these phases:
+/// A removal has these phases, which Sources/README.md explains:
 ///
-/// 1. *Retire.* Under the multicast's stripe lock, the removing thread changes the word in the
-///    registration's slot and cancels the registration's queued calls. An invocation that sees the
-///    change begins no call.
-/// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
-///    sees every hazard that was set before the fence. No fence is needed if this thread is the
-///    single invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
+/// 1. *Retire* the registration, under the multicast's stripe lock.
+/// 2. *Heavy fence.* Sometimes a full fence is enough, or no fence is needed.
 /// 3. *Reclaim replaced lists* that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
 /// 5. *Wait for prior removals*: wait for running calls to equal delegates that were removed
-///    earlier. A removal by token or by position skips this phase.
+///    earlier.
 /// 6. Combine the results into one *status*.
 ///
-/// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
-/// multicast, the removal of a single registration checks for calls under the lock: it executes the
-/// full fence of phase 2, and then reads the hazards. If no hazard protects the registration, its
-/// slot is returned to the pool in the same critical section.
+/// In a fenced multicast, the removal of a single registration checks for calls under the lock. If
+/// no hazard protects the registration, its slot is returned to the pool in the same critical
+/// section.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,
@@ -54,12 +49,11 @@ struct Removal {
 
   private var outcome = Result()
 
-  /// The result of a removal.
   struct Result {
     /// The number of removed registrations.
     var count = 0
 
-    /// The reason why nothing was removed, or nil if something was.
+    /// The reason why nothing was removed.
     var failure: Status? = nil
 
     /// The result of waiting: `ok`, `system`, `pending` or `timeout`. `pending` and `timeout` mean
@@ -108,9 +102,7 @@ struct Removal {
   }
 
   /// Unlinks every selected delegate, from last to first, so that the release functions run from
-  /// first to last.
-  ///
-  /// - Returns: the number of unlinked delegates.
+  /// first to last. Returns the number of unlinked delegates.
   @_optimize(speed)
   mutating func unlinkAll(_ selection: Selection) -> Int {
     guard let multicast, let list = multicast.list else { return 0 }
@@ -218,12 +210,11 @@ struct Removal {
 
   // MARK: - 2 to 6. Fence, reclaim, wait, release, status
 
-  /// Completes the removal. No lock is held.
+  /// Performs phases 2 to 6. No lock is held.
   ///
   /// - Parameters:
   ///   - timeout: How long to wait for calls on other threads.
-  ///   - prior: Selects delegates that may have been removed earlier. The removal also waits for
-  ///     calls to them.
+  ///   - prior: Selects the delegates for phase 5. Nil if the removal skips that phase.
   mutating func complete(
     _ timeout: Timeout = .untilExit, waitingFor prior: Selection? = nil
   ) -> Result {
@@ -266,7 +257,6 @@ struct Removal {
     removed.contains { $0.details?.pointee.isReplayed ?? false }
   }
 
-  /// Notifies the policies of the changed multicasts.
   private func notify() {
     if let multicast { return Policies.notify(multicast) }
     // The slot may have been reused for another multicast. Notifying the new multicast is harmless,
@@ -275,7 +265,6 @@ struct Removal {
     Self.forEachOwner(of: retired) { Policies.notify($0) }
   }
 
-  /// Executes a heavy fence.
   private func fence() -> Bool {
     let begin = shims_now_ns()
     guard Fence.heavy() else { return false }
