@@ -3,12 +3,11 @@ import Synchronization
 
 /// Decides which side pays for the fences of a multicast: the removals or the invocations.
 ///
-/// A new multicast is *biased* to its invocations: they execute light fences, and each removal
-/// executes a heavy fence. If removals closely follow each other, their heavy fences cost more than
-/// light fences save. The multicast then becomes *fenced*: its invocations execute a full fence for
-/// each delegate, and its removals execute no heavy fence. When the removals stop, the multicast
-/// becomes biased again. The mode is part of the invoker word, which each invocation compares
-/// anyway, so the choice costs biased invocations nothing.
+/// A new multicast is *biased*: its invocations execute light fences, and its removals execute
+/// heavy fences. While removals closely follow each other, the multicast is *fenced*: its
+/// invocations execute a full fence for each delegate, and its removals execute no heavy fence. The
+/// mode is part of the invoker word, which each invocation compares anyway, so biased invocations
+/// pay nothing.
 ///
 /// **From biased to fenced.** Under the stripe's lock, a removal stores the new mode, executes a
 /// full fence, and stores the current stamp in `unsettledSince`. Invocations that have read the old
@@ -102,7 +101,6 @@ extension Multicast {
     return number & ~open | (isOpen ? open : 0)
   }
 
-  /// The fence that a thread needs after a change, before it checks the frames.
   func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
     hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
   }

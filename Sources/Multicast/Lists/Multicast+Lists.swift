@@ -50,9 +50,8 @@ extension Multicast {
   }
 
   /// Makes sure that there is room for another entry. If necessary, replaces the list with a larger
-  /// list, provided that no entry is dead and no invocation can be reading the old list.
-  ///
-  /// - Returns: whether there is room now. If there is not, nothing has changed.
+  /// list, provided that no entry is dead and no invocation can be reading the old list. Returns
+  /// whether there is room now. If there is not, nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked
@@ -102,12 +101,9 @@ extension Multicast {
 
   // MARK: - Reclaiming
 
-  /// Frees retired lists that no invocation can be reading. Takes the stripe's lock.
-  ///
-  /// This function executes no fence. If the writer that replaced a list has yet to execute its
-  /// heavy fence, this function does not free that list. The writer calls this function after its
-  /// fence, and each invocation that has named the list calls it when the invocation ends. The last
-  /// of these calls frees the list.
+  /// Frees retired lists that no invocation can be reading. Takes the stripe's lock, and executes
+  /// no fence. If the writer that replaced a list has yet to execute its heavy fence, the writer
+  /// frees the list later, or the last invocation that names it does.
   ///
   /// - Parameter only: The address of the only list to consider; nil for all lists.
   @inline(never)

@@ -7,10 +7,8 @@ import Synchronization
 /// writers change. A writer makes its change, executes the heavy fence, and then reads the frames.
 /// At least one of the two sides sees the other's stores.
 ///
-/// If the kernel supports expedited membarrier, the light fence is only a compiler barrier, and the
-/// heavy fence makes every running thread of the process execute a fence instruction. Without
-/// membarrier (in an old kernel or a sandbox), both halves are full fences. Both sides also execute
-/// full fences for a multicast that changes often (see `Bias`).
+/// Without membarrier (in an old kernel or a sandbox), both halves are full fences. Both sides also
+/// execute full fences for a multicast that changes often (see `Bias`).
 enum Fence {
   /// Set only by `start`, before the first thread record exists, and thus before the first light
   /// fence.
@@ -41,7 +39,6 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// Executes a full fence. Where no heavy fence is used, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences

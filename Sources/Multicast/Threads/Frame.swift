@@ -2,9 +2,6 @@ import Synchronization
 
 /// A hazard frame. A thread publishes one for each invocation, each run of a queue, each lookup of
 /// a name, and each call to a watch's function.
-///
-/// The owner changes its frames by plain atomic stores, without read-modify-write operations.
-/// Writers read the frames after a heavy fence.
 struct Frame {
   struct Fields: ~Copyable {
     /// The target of the frame. The first frame without a target marks the end of the stack.
@@ -18,8 +15,7 @@ struct Frame {
     /// the hazard is the handle of the queue. While a function of a watch runs, it is the handle of
     /// the watch.
     let hazard: Atomic<Token>
-    /// The address of the payload or receipt that this invocation or run retains, or 0 if there is
-    /// none.
+    /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
     var stackMark: StackMark
   }
@@ -110,12 +106,10 @@ struct Target: RawRepresentable, AtomicRepresentable {
   private static let kind: UInt = 3
   private static let fenced: UInt = 4
 
-  /// An invocation of the multicast in a slot.
   static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot))
   }
 
-  /// A run of the queue in a slot.
   static func run(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot) | 1)
   }

@@ -14,7 +14,6 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
     rawValue = thread << Self.recordBits | UInt64(record.number)
   }
 
-  /// The number of the record.
   var record: UInt32 { UInt32(truncatingIfNeeded: rawValue & (1 << Self.recordBits - 1)) }
 
   static var none: ThreadIdentity { ThreadIdentity(rawValue: 0) }
@@ -25,8 +24,6 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
 }
 
 /// A thread's stack of hazard frames, readable by every thread.
-///
-/// Records are never freed. After a thread has ended, another thread can reuse its record.
 struct ThreadRecord {
   struct Storage: ~Copyable {
     /// The number of the record, counted from 1. A multicast with a single invoker identifies the
@@ -141,7 +138,6 @@ struct ThreadRecord {
 
   var number: UInt32 { storage.pointee.number }
 
-  /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
   /// The owner's identity, or none. If the calling thread is not the owner, the identity may change
@@ -153,14 +149,12 @@ struct ThreadRecord {
     nonmutating set { storage.pointee.identity.store(newValue, ordering: .releasing) }
   }
 
-  /// The owner's wait, guarded by the waits' lock. If the record has no owner, the stored wait is
-  /// meaningless, because the record may be all zeros.
+  /// If there is no owner, the stored wait is meaningless, because the record may be all zeros.
   var wait: Wait {
     get { identity.isNone ? .nothing : storage.pointee.wait }
     nonmutating set { storage.pointee.wait = newValue }
   }
 
-  /// Guarded by the waits' lock.
   var search: Waits.Search {
     get { storage.pointee.search }
     nonmutating set { storage.pointee.search = newValue }
@@ -168,9 +162,8 @@ struct ThreadRecord {
 
   // MARK: - For the owner
 
-  /// Reserves the next frame for an invocation or run. The frame is in use once it is published.
-  ///
-  /// - Returns: nil if too many invocations and runs are nested.
+  /// Reserves the next frame for an invocation or run, or returns nil if too many of them are
+  /// nested. The frame is in use once it is published.
   func push() -> Frame? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
@@ -179,7 +172,6 @@ struct ThreadRecord {
     return Frame(frame)
   }
 
-  /// Ends the use of the innermost frame.
   func pop(_ frame: Frame) {
     checkPop(frame)
     frame.withdraw()  //~ frame_not_withdrawn
@@ -247,12 +239,10 @@ struct ThreadRecord {
     }
   }
 
-  /// Whether a frame of this thread retains a payload.
   func retains(_ payload: UInt) -> Bool {
     firstFrame { frame, _, _ in frame.payload == payload } != nil
   }
 
-  /// Whether a call to this registration's delegate is on this thread's stack.
   func isCalling(_ token: Token) -> Bool {
     firstFrame { _, _, hazard in hazard == token } != nil
   }
@@ -327,7 +317,6 @@ extension ThreadRecord {
     #endif
   }
 
-  /// Called before a frame is popped.
   func checkPop(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

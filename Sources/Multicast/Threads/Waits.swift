@@ -3,9 +3,8 @@ import Synchronization
 
 /// The wait graph: the wait of each sleeping thread, and the search for cycles.
 ///
-/// A sleeping thread has published its wait and cannot change its calls. The waits' lock guards the
-/// graph. It also prevents lost wake-ups, because a thread holds the lock from the check of its
-/// condition until it is registered as sleeping.
+/// The waits' lock guards the graph. It also prevents lost wake-ups, because a thread holds the
+/// lock from the check of its condition until it is registered as sleeping.
 enum Waits {
   /// The first sleeping thread without a record. Threads without a record are outside all calls.
   nonisolated(unsafe) private(set) static var firstUnregistered: UnsafeMutablePointer<Sleeper>? =
@@ -44,27 +43,21 @@ enum Waits {
     return .ok
   }
 
-  /// Whether a thread has to search for a cycle before it sleeps. The thread searches when its wait
-  /// begins, and again when the set of threads that can end waits may have changed.
+  /// Whether a thread has to search for a cycle before it sleeps.
   ///
   /// A thread that has been woken spuriously withdraws its wait and publishes it again in one
   /// critical section. Threads that go to sleep later find the wait in their own searches, so this
   /// thread need not search again, with one exception.
   ///
-  /// The exception is a thread that has been woken through its key but has not run yet. Its wait
-  /// may have ended, so other threads' searches ignore the wait and note this in the thread's
-  /// record. The thread then searches before it sleeps again. If searches did not ignore the wait,
-  /// they would find cycles that do not exist. For instance, thread A ends the wait of thread B,
-  /// and then waits for a call that B is in. B's wait is over, but it is still in the graph, and
-  /// leads the search back to A.
+  /// The exception is a thread that has been woken through its key but has not run yet. Other
+  /// threads' searches ignore its wait (see `currentWait`). Otherwise they would find cycles that
+  /// do not exist. For instance, thread A ends the wait of thread B, and then waits for a call that
+  /// B is in. B's wait is over, but it is still in the graph, and leads the search back to A.
   enum SearchNeeded { case begins, again, no }
 
-  /// Wakes the threads sleeping on a key, which then check their conditions again.
-  ///
-  /// - Parameters:
-  ///   - key: The key, or nil to wake all threads, which then also search for cycles again. Pass
-  ///     nil when the set of threads that can end waits has changed.
-  ///   - change: A change that must be made under the lock.
+  /// Makes a change under the lock, and wakes the threads sleeping on a key, which then check their
+  /// conditions again. If the key is nil, wakes all threads, which then also search for cycles
+  /// again. Pass nil when the set of threads that can end waits has changed.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
     change()
@@ -72,11 +65,8 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has been sleeping on a key the longest, which then checks its condition
-  /// again.
-  ///
-  /// - Parameter none: Called under the lock if, apart from the woken thread, no thread is sleeping
-  ///   on the key.
+  /// Wakes the thread that has been sleeping on a key the longest. If no other thread is sleeping
+  /// on the key, calls `none` under the lock.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
@@ -101,9 +91,7 @@ enum Waits {
   /// Releases the lock, sleeps until this thread is woken or the timeout has expired, and takes the
   /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread has been woken spuriously, so that it must sleep at
-  ///   the front of its list.
-  /// - Returns: whether to search for a cycle before the next sleep.
+  /// - Parameter isAgain: Whether the thread has been woken spuriously (see `Sleeper.link`).
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
@@ -144,9 +132,7 @@ enum Waits {
     return generation == before && !isPassedOver ? .no : .again
   }
 
-  /// One of the sleeping threads without a record.
-  ///
-  /// - Parameter place: The number of threads that precede the thread in the list.
+  /// A sleeping thread without a record. `place` is the number of such threads that precede it.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -199,15 +185,10 @@ enum Waits {
 
 /// The search for a cycle of waits. The caller holds the waits' lock.
 extension Waits {
-  /// The state of a thread in the search.
   enum Search: UInt8 { case unknown, reached, followed }
 
   /// Whether the threads that can end the wait `first` are waiting for this thread, directly or
-  /// through other threads.
-  ///
-  /// This is a breadth-first search over the sleeping threads. It begins with the threads that can
-  /// end `first`, and follows the wait of each thread that it reaches. If it reaches this thread,
-  /// the wait would close a cycle.
+  /// through other threads. This is a breadth-first search over the sleeping threads.
   ///
   /// The search may reach a wait for a queue whose consumer is not known. Any thread may be that
   /// consumer, including this thread, so the wait counts as a cycle. There is one exception. If
@@ -215,9 +196,8 @@ extension Waits {
   /// because no thread has run that queue and this thread is about to sleep. The consumer may then
   /// be any sleeping thread, so the search continues with all sleeping threads.
   ///
-  /// A thread that goes to sleep later makes the same search, and finds this wait published. Other
-  /// threads can be waiting for a thread outside all calls only because they expect it to run a
-  /// queue.
+  /// Other threads can be waiting for a thread outside all calls only because they expect it to run
+  /// a queue.
   @inline(never) static func closesCycle(_ first: Wait) -> Bool {
     let thread = ThreadRecord.current
     if first.isForReleases { return threadSleeperCount > 0 && mayBeAwaited(thread) }
@@ -259,7 +239,6 @@ extension Waits {
   /// Marks the threads that can end a wait. If these threads are not known, marks all sleeping
   /// threads.
   ///
-  /// - Parameter hasReachedSleepers: Whether all sleeping threads have already been marked.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
   @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
@@ -274,9 +253,7 @@ extension Waits {
   }
 
   /// The fast path of the search, for chains in which each wait is for a single known thread.
-  /// Unlike the full search, it does not visit all threads.
-  ///
-  /// - Returns: nil if the result is not known.
+  /// Unlike the full search, it does not visit all threads. Returns nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
     if case .calls = first, let thread, first.concerns(thread) { return true }
     var (wait, steps) = (first, 0)
@@ -289,7 +266,6 @@ extension Waits {
     return nil
   }
 
-  /// Marks the threads that can end a wait.
   private static func reach(_ wait: Wait) {
     let isForUnknownThread = wait.isForUnknownThread
     for record in ThreadRegistry.all where record.search == .unknown {
@@ -298,9 +274,8 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end the waits of threads without records.
-  ///
-  /// - Returns: whether one of these waits is for release functions, which may run on any thread.
+  /// Marks the threads that can end the waits of threads without records. Returns whether one of
+  /// these waits is for release functions, which may run on any thread.
   private static func reachUnregistered() -> Bool {
     var waiter = firstUnregistered
     while let current = waiter {

@@ -5,14 +5,9 @@ import Synchronization
 /// A caller's functions, to which the library reports the calls that one multicast makes, or that
 /// all multicasts make.
 ///
-/// A bit of the invoker word says whether a multicast is watched, so an unwatched invocation needs
-/// no extra check. A watched invocation looks up the watch after each call, under the watches'
-/// lock.
-///
 /// A watch may be removed at any time. Therefore, while one of its functions runs, the watch is the
 /// hazard in one of the thread's frames. The hazard is set under the watches' lock. A thread that
-/// removes the watch takes the lock later, so it sees the hazard. That thread then waits until the
-/// hazard is cleared, as it would wait for a call to a delegate.
+/// removes the watch takes the lock later, so it sees the hazard and waits until it is cleared.
 struct Watch: Linked {
   let given: multicast_watch
   /// The multicast, or none for the watch of all multicasts.
@@ -36,7 +31,6 @@ struct Watch: Linked {
 
   /// Sets, replaces or removes a watch.
   ///
-  /// - Parameter target: The multicast, or none for all multicasts.
   /// - Returns: `ok`, or `pending` if a function of the previous watch is still running.
   static func set(
     _ target: Handle, _ given: UnsafePointer<multicast_watch>?
@@ -192,14 +186,12 @@ struct Watch: Linked {
       ?? first(list(of: .none))
   }
 
-  /// Returns a copy of the watch that applies to a multicast.
   static func current(for target: Handle) -> Watch? {
     Lock.watches.lock()
     defer { Lock.watches.unlock() }
     return find(target)?.pointee
   }
 
-  /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
   /// Returns a delegate's multicast, for `watching`. The caller calls this function before it
@@ -211,8 +203,6 @@ struct Watch: Linked {
   }
 
   /// Makes a call, and notifies the watch while the hazard is still set.
-  ///
-  /// - Returns: the result of the call.
   @inline(__always)
   static func watching(
     _ registration: Registration, _ token: Token, of target: Handle, _ event: UInt32,
@@ -342,11 +332,10 @@ struct StallDetection {
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
-  /// Notifies the watch if the thread has been waiting too long. No lock is held.
+  /// Notifies the watch and returns true if the thread has been waiting too long. No lock is held.
   ///
   /// - Parameter token: The token of the delegate whose call the thread is waiting for; none if it
   ///   is not known.
-  /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max
