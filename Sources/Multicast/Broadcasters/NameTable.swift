@@ -171,7 +171,7 @@ struct NameTable {
     Place(address: places + Int(truncatingIfNeeded: offset))
   }
 
-  /// The first place follows the last.
+  /// The offset of the next place. The first place follows the last.
   private func next(after offset: UInt64) -> UInt64 {
     (offset &+ UInt64(Place.stride)) & header.pointee.mask
   }

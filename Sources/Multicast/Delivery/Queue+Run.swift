@@ -132,6 +132,10 @@ extension Queue {
   /// Executes waiting calls one after another. The caller holds the lock, and this function
   /// releases it.
   ///
+  /// Several calls are copied without releasing the lock. The first of them is taken out under the
+  /// lock. The others are taken out without the lock, as long as the head of the ring is open (see
+  /// `RingHead`).
+  ///
   /// The hazard of a call is set before the call is taken out. A removal closes the head under the
   /// lock and then checks the hazards, so it finds the hazard of each call that has been taken out.
   /// After a call, the run replaces or clears the hazard before it uses the head again. So either

@@ -5,6 +5,10 @@ import Synchronization
 extension Multicast {
   /// Calls every live delegate in order, on this thread.
   ///
+  /// This function takes no lock, allocates nothing and executes no atomic read-modify-write. If
+  /// the kernel supports expedited membarrier and the multicast is not fenced, it executes no fence
+  /// instruction either.
+  ///
   /// - Returns: the number of called delegates, or a negative status code.
   @inline(__always)
   func invoke<C: Call>(_ call: C) -> Int64 {
@@ -306,9 +310,11 @@ extension InvocationList {
   /// The loop of a biased invocation. If it finds a delegate that is not plain, `Walk` continues
   /// the invocation at this delegate. No other code of the library runs as often as this loop.
   ///
-  /// Each call follows the hazard protocol. The other side is in `Removal`, which changes the slot,
-  /// executes a heavy fence, and then checks the hazards (see `Fence`). So at least one of the two
-  /// sides sees the other's store, both before and after the call.
+  /// Each call follows the hazard protocol. The invocation sets its hazard, executes a light fence,
+  /// and then checks the slot. After the call, it clears the hazard, executes another light fence,
+  /// and checks the slot again. The other side is in `Removal`, which changes the slot, executes a
+  /// heavy fence, and then checks the hazards (see `Fence`). So at least one of the two sides sees
+  /// the other's store, both before and after the call.
   ///
   /// - Parameter frame: A frame that names this list, so that the list is not freed.
   /// - Returns: the number of called delegates.

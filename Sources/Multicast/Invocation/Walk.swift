@@ -1,7 +1,9 @@
 import MulticastHeader
 import MulticastShims
 
-/// The slow path of all operations that iterate over delegates.
+/// The slow path of all operations that iterate over delegates: fenced or watched invocations,
+/// invocations that have found a delegate that is not plain, visits and their undoing,
+/// enumerations, replays, and calls to a single delegate.
 ///
 /// The hazard protocol is the same as in `InvocationList.invoke`, with one difference: the next
 /// delegate's hazard replaces the previous delegate's hazard, and the previous delegate's slot is

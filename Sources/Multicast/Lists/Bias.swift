@@ -102,7 +102,6 @@ extension Multicast {
     return number & ~open | (isOpen ? open : 0)
   }
 
-  /// The fence that a thread needs after a change, before it checks the frames.
   func neededFence(_ thread: ThreadRecord?) -> Fence.Need {
     hasSingleInvoker(thread) ? .none : neededFenceOfSeveral(thread)
   }

@@ -62,9 +62,8 @@ struct DelegateIndex {
 
   // MARK: - Looking up
 
-  /// Returns a delegate's live registration. If there are several, returns the one with the highest
-  /// priority. Among registrations of equal priority, returns the one that was added first, which
-  /// also comes first in the table.
+  /// Returns a delegate's live registration with the highest priority. If there are several,
+  /// returns the one that was added first.
   func first(_ delegate: multicast_delegate) -> Registration? {
     var first: Registration? = nil
     var place = firstPlace(for: delegate)

@@ -11,9 +11,7 @@ import Synchronization
 /// that is too small or contains too many dead entries is replaced with a new list.
 struct InvocationList {
   struct Header: ~Copyable {
-    // The count is not the first field, because the thread sanitizer reports a change to any field
-    // as a change to the struct's first bytes. Invocations read the count, so the sanitizer would
-    // report false races.
+    // The count is not the first field, for the same reason as `id` in `SlotHeader`.
     var capacity: UInt32
     /// The number of entries that invocations may read.
     let count: Atomic<UInt32>
@@ -62,7 +60,6 @@ struct InvocationList {
     let slot: UnsafeMutablePointer<Registration.Storage>
     let token: Token
 
-    /// The word in the slot. It equals the token if the registration is live and plain.
     @inline(__always) var id: Handle { slot.pointee.header.id.load(ordering: .relaxed) }
     @inline(__always) var isPlain: Bool { id == token }
     var isLive: Bool { id.isLive(as: token) }
@@ -121,8 +118,6 @@ struct InvocationList {
 
   /// Whether a smaller list would save enough memory to be worth a copy.
   var isSparse: Bool { header.capacity > 30 && live < header.capacity / 8 }
-  /// Whether the list should be compacted, because too many entries are dead or too few are live
-  /// for its capacity.
   var needsCompaction: Bool { dead > live &+ 8 || isSparse }
 
   func entry(_ position: UInt32) -> Entry { address[Int(position)] }
@@ -162,8 +157,7 @@ struct InvocationList {
     return capacity
   }
 
-  /// - Parameter count: The number of delegates for which the list needs room.
-  /// - Returns: an empty list.
+  /// - Returns: an empty list with room for `count` delegates.
   @_optimize(speed)
   static func allocate(for count: UInt32, owner: Handle) throws(Status) -> InvocationList {
     let capacity = capacity(for: count)
@@ -185,7 +179,6 @@ struct InvocationList {
 
   // MARK: - Adding
 
-  /// Whether an entry with this priority can be appended.
   func canAppend(priority: Int32) -> Bool {
     priority <= header.lastPriority  //~ priority_ignored
   }
@@ -209,10 +202,8 @@ struct InvocationList {
 
   // MARK: - Finding
 
-  /// The position of the first live entry at or after `start`.
-  ///
-  /// - Parameter start: The position at which the search begins. It may come from an earlier,
-  ///   longer list, and thus be beyond the end.
+  /// The position of the first live entry at or after `start`, which may come from an earlier,
+  /// longer list, and thus be beyond the end.
   func firstLive(from start: UInt32) -> UInt32? {
     for position in min(start, count)..<count where entry(position).isLive { return position }
     return nil
@@ -266,9 +257,7 @@ struct InvocationList {
   }
 
   /// Adds to the index the entries that have been appended since the last update. If they do not
-  /// fit, drops the index.
-  ///
-  /// - Returns: whether there is an index.
+  /// fit, drops the index. Returns whether there is an index.
   private func updateIndex() -> Bool {
     guard let address = trailer.pointee.index else { return false }
     if DelegateIndex(address).put(self, from: trailer.pointee.indexed, to: count) {
@@ -279,8 +268,7 @@ struct InvocationList {
     return false
   }
 
-  /// Called after delegates have been inserted between other delegates. If the list has an index,
-  /// adds the inserted delegates to the index.
+  /// Called after delegates have been inserted between other delegates.
   func didInsert(_ added: UInt32, at start: UInt32) {
     guard isLarge, let index = trailer.pointee.index.map({ DelegateIndex($0) }) else { return }
     if !index.put(self, from: start, to: start &+ added) { dropIndex() }
@@ -307,12 +295,9 @@ struct InvocationList {
 
   // MARK: - Copying and compacting
 
-  /// Appends the live entries to another list, which has room for them.
+  /// Appends the live entries from `start` on to another list, which has room for them. Stops
+  /// before the first live entry with a lower priority than `lowest`.
   ///
-  /// - Parameters:
-  ///   - start: The first position to copy from.
-  ///   - lowest: The lowest priority to copy. The copy stops before the first live entry with a
-  ///     lower priority.
   /// - Returns: the position of the first entry that was not copied.
   @_optimize(speed)
   func copyLive(to other: InvocationList, from start: UInt32 = 0, lowest: Int32 = .min) -> UInt32 {
@@ -390,7 +375,6 @@ extension Registration {
 #if MULTICAST_INTERNAL_CHECKS
   /// The caller holds the stripe's lock.
   extension InvocationList {
-    /// Checks the list that new invocations use.
     func checkCurrent(_ multicast: Multicast, _ check: Check) {
       check.that(header.owner == multicast.handle, "a list belongs to its multicast")
       check.that(count <= header.capacity, "there is room for all entries", count, header.capacity)
@@ -418,7 +402,6 @@ extension Registration {
       }
     }
 
-    /// Checks only the newest entries.
     private func checkNewest(_ multicast: Multicast, _ check: Check) {
       for position in count &- 4..<count {
         if entry(position).isLive { checkLive(position, multicast, check) }

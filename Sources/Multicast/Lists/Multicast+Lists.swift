@@ -50,9 +50,8 @@ extension Multicast {
   }
 
   /// Makes sure that there is room for another entry. If necessary, replaces the list with a larger
-  /// list, provided that no entry is dead and no invocation can be reading the old list.
-  ///
-  /// - Returns: whether there is room now. If there is not, nothing has changed.
+  /// list, provided that no entry is dead and no invocation can be reading the old list. Returns
+  /// whether there is room now. If there is not, nothing has changed.
   func makeRoomAtOnce() throws(Status) -> Bool {
     guard let list else { return try makeFirst() }
     if list.hasRoomAtOnce { return true }  //~ room_not_checked

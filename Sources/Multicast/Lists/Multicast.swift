@@ -25,7 +25,6 @@ struct Multicast {
     /// Replaced lists that invocations may still be reading, newest first. The field is atomic,
     /// because `Trim` reads it without the lock to check whether there are any.
     let firstRetired: Atomic<InvocationList.Address?>
-    /// Decides which side pays for the fences.
     var bias: Bias
   }
 
@@ -71,7 +70,6 @@ struct Multicast {
     self.init(slotOf: handle, .multicast)
   }
 
-  /// - Parameter kind: `multicast`, or `transport` for the multicast of a transport.
   @inline(__always) init?(slotOf handle: Handle, _ kind: Handle.Kind) {
     guard let slot = Self.pool.slot(of: handle, kind) else { return nil }
     self.handle = handle
@@ -110,7 +108,6 @@ struct Multicast {
   var isCurrent: Bool { fields.header.id.load(ordering: .acquiring) == handle }  // order: occupant
   var stripe: Stripe { Stripe(of: handle.index) }
 
-  /// The target of a frame that invokes this multicast.
   var target: Target { .invocation(storage) }
 
   /// Executes `body` under the stripe's lock, if the multicast still exists.
@@ -131,8 +128,6 @@ struct Multicast {
   /// the lock held, and waits for it before it continues, so the caller's changes need no fence.
   /// For an observed multicast, the result is false: such a multicast is open as soon as it has an
   /// invoker, and the fast paths for changes do not report them.
-  ///
-  /// - Parameter ignored: The special bits to ignore.
   @inline(__always)
   func hasSingleInvoker(
     _ thread: ThreadRecord?, ignoring ignored: UInt64 = fenced | watched | withPolicies
@@ -178,7 +173,6 @@ extension Multicast {
     return try pool.create(kind, initialize)
   }
 
-  /// - Parameter special: The initial special bits.
   static func initialize(
     _ storage: UnsafeMutablePointer<Storage>, _ handle: Handle, _ special: UInt64
   ) {
@@ -225,7 +219,6 @@ extension Multicast {
 }
 
 extension Multicast {
-  /// Excludes a delegate from invocations, or includes the delegate again.
   static func setPaused(_ isPaused: Bool, _ token: Token) -> Status {
     guard let registration = Registration(slotOf: token) else { return .invalidHandle }
     let (stripe, id) = registration.lockStripe()
@@ -263,7 +256,6 @@ extension Multicast {
     storage.pointee.header.link.store(always, ordering: .relaxed)
   }
 
-  /// Called after delegates have been added. The caller holds the stripe's lock.
   @inline(__always)
   func didAdd() {
     if fields.header.link.load(ordering: .relaxed) == 0 {
@@ -271,7 +263,6 @@ extension Multicast {
     }
   }
 
-  /// Called after the last delegate has been removed. The caller holds the stripe's lock.
   func didRemoveLast() {
     if fields.header.link.load(ordering: .relaxed) == Self.hasDelegates {
       fields.header.link.store(0, ordering: .relaxed)  //~ listener_flag_not_cleared
@@ -283,7 +274,6 @@ extension Multicast {
     UnsafeRawPointer(fields.header.link.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// The flag returned for invalid handles. It is always 0.
   static var noListenerFlag: UnsafePointer<UInt32> {
     shims_get_no_listener_flag().unsafelyUnwrapped
   }

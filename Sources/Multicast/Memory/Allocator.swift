@@ -13,7 +13,6 @@ enum Allocator {
   /// Replaces libc's allocator. The caller holds the slab lock, and nothing has been allocated yet.
   static func replace(by allocator: multicast_allocator) { custom = allocator }
 
-  /// Whether the memory comes from libc's allocator.
   static var isLibc: Bool { custom.allocate == nil }
 
   /// The alignment that libc's `malloc` always provides. A stricter alignment requires a slower
@@ -28,7 +27,6 @@ enum Allocator {
     #endif
   }
 
-  /// - Returns: `size` uninitialized bytes.
   static func allocate(
     size: Int, alignment: Int = usualAlignment
   ) throws(Status) -> UnsafeMutableRawPointer {
@@ -40,7 +38,6 @@ enum Allocator {
     return block
   }
 
-  /// - Returns: `size` zeroed bytes.
   static func allocateZeroed(
     size: Int, alignment: Int = usualAlignment
   ) throws(Status) -> UnsafeMutableRawPointer {

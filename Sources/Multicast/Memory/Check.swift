@@ -2,8 +2,7 @@ import MulticastShims
 import Synchronization
 
 /// Verifies invariants of the library. If an invariant is violated, the library prints a line that
-/// states the invariant, and aborts the process. The checks exist only in builds with
-/// `MULTICAST_INTERNAL_CHECKS`; in all other builds the functions that contain them are empty.
+/// states the invariant, and aborts the process.
 struct Check {
   /// The place in the source code that has changed something and then called the check.
   let file: StaticString

@@ -6,27 +6,25 @@ import Synchronization
 /// distinguishes a valid handle from every other value. Slots are never unmapped, so a stale or
 /// forged handle leads to a word that does not match, and never to unmapped memory.
 struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
-  /// The kind of the object in a slot. Callers never receive a handle of kind `vacant`, `special`
-  /// or `retired`.
+  /// The kind of the object in a slot. Callers receive only handles of the kinds `multicast`,
+  /// `registration`, `lifetime`, `queue` and `broadcaster`.
   struct Kind: Equatable {
     let rawValue: UInt64
 
     /// The slot is not in use.
     static var vacant: Kind { Kind(rawValue: 0) }
-    /// The multicast of a transport. Callers never receive such a handle. `Multicast.open` relies
-    /// on this number being less than the number of `multicast`.
+    /// The multicast of a transport. `Multicast.open` relies on this number being less than the
+    /// number of `multicast`.
     static var transport: Kind { Kind(rawValue: 1) }
     static var multicast: Kind { Kind(rawValue: 2) }
     static var registration: Kind { Kind(rawValue: 3) }
     static var lifetime: Kind { Kind(rawValue: 4) }
     static var queue: Kind { Kind(rawValue: 5) }
     static var broadcaster: Kind { Kind(rawValue: 6) }
-    /// The lifetime of the registrations that deliver to a queue. The library creates such a
-    /// lifetime for each queue.
+    /// The lifetime of all registrations that deliver to a queue.
     static var recipients: Kind { Kind(rawValue: 7) }
-    /// The policies of a multicast. Callers never receive such a handle.
     static var policies: Kind { Kind(rawValue: 8) }
-    /// A watch. A watch has no slot, and callers never receive its handle.
+    /// A watch, which has no slot.
     static var watch: Kind { Kind(rawValue: 9) }
     /// A live registration that is not plain. Only its slot stores this kind. Its token has the
     /// kind `registration`, which differs from `special` in one bit.
@@ -70,7 +68,6 @@ struct Handle: RawRepresentable, Equatable, AtomicRepresentable {
 
   var isOfMulticast: Bool { kind == .multicast || kind == .transport }
 
-  /// A handle with the same generation and index, but a different kind.
   func changed(to kind: Kind) -> Handle {
     Handle((rawValue & (Self.generationMask | Self.indexMask)) | kind.rawValue << Self.indexBits)
   }

@@ -52,7 +52,6 @@ struct Lock {
   @inline(never) @_optimize(speed) func lock() { lockInline() }
   @inline(never) @_optimize(speed) func unlock() { unlockInline() }
 
-  /// Takes the lock if no thread holds it.
   func tryLock() -> Bool {
     guard take() else { return false }
     checkBeforeLocking()
@@ -123,7 +122,6 @@ struct Lock {
     lock()
   }
 
-  /// Wakes all threads that are sleeping on a word.
   static func wakeAll(_ event: UnsafeMutablePointer<Atomic<UInt32>>) {
     event.pointee.wrappingAdd(1, ordering: .relaxed)
     shims_futex_wake(address(event), .max)
@@ -144,11 +142,8 @@ struct Lock {
     for index in 0..<UInt32(SHIMS_WATCH_LOCK) &+ 1 { body(Lock(queue: index)) }
   }
 
-  /// Takes all locks of the library, for a fork.
   static func lockAll() { forEach { $0.lock() } }
 
-  /// Releases all locks after a fork, in the parent and in the child. In the child, the only thread
-  /// holds all locks.
   static func unlockAll() { forEach { $0.unlock() } }
 }
 
@@ -174,7 +169,6 @@ struct Stripe {
 
   static func == (a: Stripe, b: Stripe) -> Bool { a.state == b.state }
 
-  /// The pool for the registrations of the stripe's multicasts.
   func pool(in directory: SlabDirectory) -> SlotPool {
     SlotPool(shims_get_stripe_pool(state), of: directory, smallestSlabShift: 4, slabsOfASize: 4)
   }
@@ -226,7 +220,6 @@ extension Lock {
     #endif
   }
 
-  /// Checks that a thread going to sleep under this lock holds no other lock.
   func checkBeforeSleeping(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let (rank, held) = (shims_checks_rank(word), shims_checks_get_held())

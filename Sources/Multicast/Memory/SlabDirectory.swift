@@ -44,7 +44,6 @@ struct SlabDirectory {
 
   struct Indices: Sequence, IteratorProtocol {
     fileprivate let directory: SlabDirectory
-    /// The next index to check.
     var index: UInt32 = 0
 
     @inline(never) mutating func next() -> UInt32? {
@@ -66,7 +65,6 @@ struct SlabDirectory {
 
   var slabCount: UInt32 { state.pointee.slab_count }
 
-  /// The slab number of an index, and its place in that slab.
   static func parts(of index: UInt32) -> (slab: UInt32, place: Int) {
     (index >> placeBits, Int(index & (1 << placeBits &- 1)))
   }
@@ -96,8 +94,6 @@ struct SlabDirectory {
 
   /// Allocates a slab with at least `1 << shift` zeroed slots and publishes it in the directory. If
   /// a batch is allocated, its other slabs are added to the free slabs.
-  ///
-  /// - Returns: the number of the slab.
   func addSlab(shift: UInt32, limit: UInt32) throws(Status) -> UInt32 {
     let slab = slabCount
     guard slab < limit else { throw .limit }
@@ -193,9 +189,7 @@ extension SlabDirectory {
   }
 
   /// Called after `count`, for each vacant slot or once for several vacant slots of the same slab.
-  /// Frees the slab if all its slots have been counted.
-  ///
-  /// - Returns: whether the slab is free.
+  /// Frees the slab if all its slots have been counted. Returns whether the slab is free.
   func freeIfVacant(slabOf index: UInt32, _ newest: Handle) -> Bool {
     let number = Self.parts(of: index).slab
     let slab = slab(number)
@@ -213,9 +207,7 @@ extension SlabDirectory {
 
   // MARK: - Returning memory to the system
 
-  /// Returns the pages of all free slabs to the system.
-  ///
-  /// - Returns: the number of bytes that were returned to the system.
+  /// Returns the pages of all free slabs to the system. The result is their size in bytes.
   func discardFree() -> Int {
     var bytes = 0
     var next = state.pointee.first_free

@@ -51,9 +51,7 @@ struct SlotPool {
 
   // MARK: - Under the pool's lock
 
-  /// Takes a vacant slot.
-  ///
-  /// - Returns: nil if the pool has to grow first.
+  /// Takes a vacant slot. Returns nil if the pool has to grow first.
   @inline(__always)
   func takeVacant() -> (index: UInt32, slot: UnsafeMutablePointer<SlotHeader>)? {
     let first = state.pointee.first_vacant
@@ -82,8 +80,7 @@ struct SlotPool {
     setUnused(directory.indices(ofSlab: slab.unsafelyUnwrapped))
   }
 
-  /// Returns an unused slot to the pool. A slot that has used up its generations is never used
-  /// again.
+  /// Returns an unused slot to the pool, unless the slot has used up its generations.
   func putBack(_ index: UInt32, _ slot: UnsafeMutablePointer<SlotHeader>) {
     if slot.pointee.id.load(ordering: .relaxed).isExhausted { return }
     slot.pointee.link.store(state.pointee.first_vacant, ordering: .relaxed)
@@ -189,10 +186,8 @@ extension SlotPool {
     checkInvariants()
   }
 
-  /// Makes one vacant slot the successor of another in the list of vacant slots.
-  ///
-  /// - Parameters: The indices of the two slots plus 1. If `last` is 0, `link` becomes the start of
-  ///   the list. If `link` is 0, `last` becomes the end of the list.
+  /// Links two vacant slots, given as indices plus 1. If `last` is 0, `link` becomes the start of
+  /// the list of vacant slots. If `link` is 0, `last` becomes the end of the list.
   private func setNext(after last: UInt32, _ link: UInt32) {
     if last == 0 { return state.pointee.first_vacant = link }
     header(last &- 1).pointee.link.store(link, ordering: .relaxed)

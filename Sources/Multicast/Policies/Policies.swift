@@ -324,7 +324,7 @@ extension Policies {
     shims_copy_label(&storage.pointee.label, given.label)
   }
 
-  /// The multicast has ended or was never created.
+  /// Ends the use of these policies, whose multicast has ended or was never created.
   func giveBack() {
     var payloads = ReleasedPayloads()
     storage.pointee.replay.dropAll(&payloads)  //~ kept_not_dropped

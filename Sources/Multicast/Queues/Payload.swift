@@ -238,6 +238,7 @@ struct ReleasedPayloads {
 
   var isEmpty: Bool { first == nil && finishedReceipt == 0 }
 
+  /// Removes one reference. The caller may hold a lock.
   mutating func release(_ payload: Payload?, isMade: Bool = false) {
     if let payload { countDown(payload, isMade: isMade) }
   }
@@ -256,6 +257,7 @@ struct ReleasedPayloads {
     first = payload.header
   }
 
+  /// Performs the pending cleanup. No lock is held.
   mutating func cleanUp() {
     if !isEmpty { cleanUpAll() }
   }

@@ -260,7 +260,7 @@ extension Queue {
     Waits.wakeOne(roomKey) { noRoomIsAwaited() }
   }
 
-  /// No lock is held.
+  /// Wakes all threads waiting for room. No lock is held.
   func wakeAllForRoom() {
     Waits.wake(roomKey) { noRoomIsAwaited() }
   }

@@ -14,7 +14,8 @@ extension Queue {
   }
 
   /// Prepares a call to the wake function, if calls are waiting and the function has not been
-  /// called since the queue last ran. The caller holds the lock.
+  /// called since the queue last ran, because some event loops do not merge wake-ups. The caller
+  /// holds the lock.
   ///
   /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {
@@ -39,7 +40,7 @@ extension Queue {
     lock.unlock()
   }
 
-  /// No lock is held.
+  /// Calls the wake function. No lock is held.
   func callWake(_ wake: WakeCall, _ frame: Frame) {
     Lock.checkNoneIsHeld()  //~ woken_under_lock
     wake.function(wake.context)
@@ -100,7 +101,7 @@ extension Queue {
     }
   }
 
-  /// The caller holds the lock.
+  /// Closes the descriptor, if any. The caller holds the lock.
   func closeDescriptor() {
     if state.descriptor >= 0 { shims_event_close(state.descriptor) }  //~ descriptor_not_closed
     state.descriptor = -1

@@ -36,7 +36,6 @@ struct CallStatistics {
     statistics.pointee.dropped &+= dropped
   }
 
-  /// Reads the statistics of a live registration.
   static func read(
     _ token: Token, into out: UnsafeMutablePointer<multicast_token_stats>?
   ) -> Status {

@@ -33,7 +33,6 @@ struct Lifetime {
 
   static var pool: SlotPool { SlotPool(.lifetimes, stride: MemoryLayout<Storage>.stride) }
 
-  /// The role of the members.
   let role: Membership.Role
   let index: UInt32
   let storage: UnsafeMutablePointer<Storage>
@@ -117,8 +116,7 @@ struct Lifetime {
   /// The key of threads that sleep until the last member has been released.
   var key: Sleeper.Key { UInt64(UInt(bitPattern: storage)) }
 
-  /// Subtracts a member, or the thread that ends the lifetime, from `unfinished`. If the lifetime
-  /// has ended and the count reaches 0, reclaims the slot.
+  /// Subtracts a member, or the thread that ends the lifetime, from `unfinished`.
   func removeUnfinished() {
     // Acquire and release: the effects of all release functions happen before the function that
     // ends the lifetime returns.
@@ -210,7 +208,6 @@ extension Lifetime {
 }
 
 extension Lifetime {
-  /// - Parameter role: `recipient` for the lifetime of a queue's registrations.
   /// - Returns: the handle of a new lifetime without members.
   static func create(_ role: Membership.Role = .owned) throws(Status) -> Handle {
     try pool.create(role.kind) { (storage: UnsafeMutablePointer<Storage>, _) in

@@ -75,6 +75,5 @@ struct Options {
 struct Destination {
   /// The queue's slot.
   let queue: UnsafeMutableRawPointer
-  /// The lifetime of all registrations that deliver to the queue.
   let recipients: Handle
 }

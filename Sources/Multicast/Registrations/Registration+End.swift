@@ -3,9 +3,8 @@ import Synchronization
 
 /// The end of a retired registration: it is reclaimed and then released.
 extension Registration {
-  /// Returns the slot to the pool. Requires that no call to the delegate is running.
-  ///
-  /// - Returns: the pending cleanup, which the caller has to run.
+  /// Returns the slot to the pool. Requires that no call to the delegate is running. The caller has
+  /// to run the cleanup that this function returns.
   @discardableResult
   func reclaim(to stripe: Stripe) -> PendingCleanup {
     var cleanup = PendingCleanup()
@@ -29,10 +28,8 @@ extension Registration {
 }
 
 extension RegistrationChain {
-  /// Extracts all registrations whose delegates are not being called by any thread.
-  ///
-  /// - Parameter token: The token of the only registration to consider, or none to consider all
-  ///   registrations.
+  /// Extracts all registrations whose delegates are not being called by any thread. If a token is
+  /// passed, considers only that token's registration.
   mutating func extractUncalled(_ token: Token = .none) -> RegistrationChain {
     //~ released_during_other_call
     extract { (token.isNone || $0.token == token) && !ThreadRegistry.isCalled($0.token) }

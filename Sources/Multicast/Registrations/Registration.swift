@@ -4,10 +4,8 @@ import Synchronization
 
 /// One delegate in one multicast, from its add until its removal is complete.
 ///
-/// The slot of a registration contains everything that invocations and writers need to know about
-/// the registration. A list entry contains the slot's address and the token. The slot comes from
-/// the pool of the multicast's stripe and is returned to that pool. A vacant slot may move to
-/// another stripe (see `lockStripe`).
+/// A registration's slot comes from the pool of the multicast's stripe and is returned to that
+/// pool. A vacant slot may move to another stripe (see `lockStripe`).
 struct Registration {
   struct Storage: ~Copyable {
     /// The handle equals the token if and only if the registration is live and plain. If the
@@ -131,20 +129,17 @@ struct Registration {
       ? nil : storage.pointee.word?.assumingMemoryBound(to: RegistrationDetails.self)
   }
 
-  /// The priority; 0 if there are no details.
   var priority: Int32 {
     if _fastPath(storage.pointee.word == nil) { return 0 }
     return details?.pointee.priority ?? 0
   }
 
-  /// The label; nil if there is none.
   var label: UnsafeMutablePointer<shims_label>? {
     details.flatMap { RegistrationDetails.label(of: $0) }
   }
 
   /// Whether reclaiming the registration requires a cleanup.
   var hasPendingCleanup: Bool { storage.pointee.word != nil }
-  /// Whether the cleanup calls a release function.
   var hasRelease: Bool { hasPendingCleanup && details.map { $0.pointee.release != nil } ?? true }
 
   /// In a retired registration, the index plus 1 of the next registration in its chain, or 0 at the
@@ -198,7 +193,6 @@ struct Registration {
     }
   }
 
-  /// Takes a vacant slot.
   static func take(from stripe: Stripe, owner: UInt32) throws(Status) -> Registration {
     if let registration = takeVacant(from: stripe, owner: owner) { return registration }
     Lock.slabs.lock()
@@ -332,7 +326,6 @@ struct RegistrationChain: Sequence {
   }
 }
 
-/// Two delegates are equal if their functions and contexts are equal.
 func == (a: multicast_delegate, b: multicast_delegate) -> Bool {
   unsafeBitCast(a.function, to: UInt.self) == unsafeBitCast(b.function, to: UInt.self)
     && a.context == b.context

@@ -100,7 +100,6 @@ struct RegistrationDetails: ~Copyable {
       .assumingMemoryBound(to: Membership.self) + role.rawValue
   }
 
-  /// The label; nil if there is none.
   static func label(of details: RegistrationDetails.Address) -> UnsafeMutablePointer<shims_label>? {
     if details.pointee.flags & labelled == 0 { return nil }
     return (UnsafeMutableRawPointer(details) + size).assumingMemoryBound(to: shims_label.self)

@@ -180,7 +180,7 @@ enum PendingRemovals {
 
   // MARK: - Invariants
 
-  /// The caller holds the waits' lock.
+  /// Checks that all pending registrations are retired. The caller holds the waits' lock.
   private static func checkInvariants(_ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

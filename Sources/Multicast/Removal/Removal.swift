@@ -4,20 +4,25 @@ import MulticastShims
 /// A removal of registrations. A removal starts when the slots of the registrations are changed,
 /// and ends when the caller receives a status.
 ///
-/// A removal has these phases, which Sources/README.md explains:
+/// A removal has these phases:
 ///
-/// 1. *Retire* the registration, under the multicast's stripe lock.
-/// 2. *Heavy fence.* Sometimes a full fence is enough, or no fence is needed.
+/// 1. *Retire.* Under the multicast's stripe lock, the removing thread changes the word in the
+///    registration's slot and cancels the registration's queued calls. An invocation that sees the
+///    change begins no call.
+/// 2. *Heavy fence.* After this fence, every invocation sees the change, and the removing thread
+///    sees every hazard that was set before the fence. No fence is needed if this thread is the
+///    single invoker. A full fence is enough if the invocations execute full fences (see `Bias`).
 /// 3. *Reclaim replaced lists* that no invocation can be reading.
 /// 4. *Wait* until no other thread's hazard protects the registration. *Reclaim* the registration,
 ///    and run its *release* function.
 /// 5. *Wait for prior removals*: wait for running calls to equal delegates that were removed
-///    earlier.
+///    earlier. A removal by token or by position skips this phase.
 /// 6. Combine the results into one *status*.
 ///
-/// In a fenced multicast, the removal of a single registration checks for calls under the lock. If
-/// no hazard protects the registration, its slot is returned to the pool in the same critical
-/// section.
+/// A registration that cannot be in a call is reclaimed and released before phase 2. In a fenced
+/// multicast, the removal of a single registration checks for calls under the lock: it executes the
+/// full fence of phase 2, and then reads the hazards. If no hazard protects the registration, its
+/// slot is returned to the pool in the same critical section.
 ///
 /// `InvocationList.invoke` contains the other side of this protocol. Either an invocation sees the
 /// change and does not call the delegate, or phase 4 sees the invocation's hazard. After the call,

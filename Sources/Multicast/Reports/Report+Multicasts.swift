@@ -177,7 +177,6 @@ extension Report {
 // The stripe's lock is held.
 
 extension Multicast {
-  /// The label; nil if the multicast has no policies.
   fileprivate var label: UnsafeMutablePointer<shims_label>? {
     hasPolicies ? withUnsafeMutablePointer(to: &policies.storage.pointee.label) { $0 } : nil
   }

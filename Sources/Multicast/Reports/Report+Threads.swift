@@ -2,7 +2,6 @@ import MulticastShims
 import Synchronization
 
 extension ThreadRecord {
-  /// The thread number shown by system tools.
   var systemNumber: UInt64 { UInt64(storage.pointee.systemNumber.load(ordering: .relaxed)) }
 }
 

@@ -62,7 +62,6 @@ struct Report {
 
   // MARK: - Contents
 
-  /// Reports all objects and threads of the process.
   static func dump(_ text: Text) {
     var report = Report(text)
     report.text.add(
@@ -82,7 +81,6 @@ struct Report {
     report.addThreads(nil)
   }
 
-  /// Reports one multicast.
   static func describe(_ multicast: Multicast, _ text: Text) -> Status {
     if !multicast.isCurrent { return .invalidHandle }
     var report = Report(text)

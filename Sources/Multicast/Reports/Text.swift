@@ -9,8 +9,6 @@ struct Text {
   ///     %d  decimal          %t  nanoseconds, as seconds
   ///     %l  a space and the label that `keep` stored, in quotes; nothing if it is empty.
   ///         It takes no value.
-  ///
-  /// A line is passed to the writer when it is complete.
   struct Format: ExpressibleByStringLiteral {
     fileprivate var rest: UnsafePointer<UInt8>
 

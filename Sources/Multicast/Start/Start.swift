@@ -50,11 +50,7 @@ extension ThreadRegistry {
 }
 
 extension SlotPool {
-  /// Creates an object in a vacant slot. If this is the first use of the library, starts the
-  /// library.
-  ///
-  /// - Parameter initialize: A function that initializes the fields of the slot.
-  /// - Returns: the handle of the new object.
+  /// Creates an object in a vacant slot. Starts the library if it has not started yet.
   @inline(__always)
   func create<Storage: ~Copyable>(
     _ kind: Handle.Kind,

@@ -41,7 +41,6 @@ enum Fence {
     static func > (a: Need, b: Need) -> Bool { a.rawValue > b.rawValue }
   }
 
-  /// Executes a full fence. Where no heavy fence is used, both sides execute a full fence.
   static func full() { shims_full_fence() }
 
   // MARK: - Heavy fences

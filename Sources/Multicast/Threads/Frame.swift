@@ -18,8 +18,7 @@ struct Frame {
     /// the hazard is the handle of the queue. While a function of a watch runs, it is the handle of
     /// the watch.
     let hazard: Atomic<Token>
-    /// The address of the payload or receipt that this invocation or run retains, or 0 if there is
-    /// none.
+    /// The address of the payload or receipt that this invocation or run retains, or 0.
     let payload: Atomic<UInt>
     var stackMark: StackMark
   }
@@ -110,12 +109,10 @@ struct Target: RawRepresentable, AtomicRepresentable {
   private static let kind: UInt = 3
   private static let fenced: UInt = 4
 
-  /// An invocation of the multicast in a slot.
   static func invocation(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot))
   }
 
-  /// A run of the queue in a slot.
   static func run(_ slot: UnsafeMutableRawPointer) -> Target {
     Target(rawValue: UInt(bitPattern: slot) | 1)
   }

@@ -41,7 +41,6 @@ struct Sleeper: ~Copyable, Linked {
     return shims_get_sleepers(Int(truncatingIfNeeded: hash) & (Int(SHIMS_SLEEPER_LISTS) - 1))
   }
 
-  /// The first thread of a list.
   static func first(_ list: List) -> UnsafeMutablePointer<Sleeper>? {
     list.pointee.first?.assumingMemoryBound(to: Sleeper.self)
   }
@@ -64,8 +63,7 @@ struct Sleeper: ~Copyable, Linked {
     connect(sleeper, next, in: list)
   }
 
-  /// Links two neighbours in a list. If one of them is nil, the other becomes the end of the list
-  /// on that side.
+  /// Links two neighbours in a list. If one of them is nil, the other becomes an end of the list.
   private static func connect(
     _ previous: UnsafeMutablePointer<Sleeper>?, _ next: UnsafeMutablePointer<Sleeper>?,
     in list: List
@@ -82,14 +80,11 @@ struct Sleeper: ~Copyable, Linked {
     }
   }
 
-  /// Notes in a thread's record that the thread has been woken because its wait may have ended.
   static func noteWoken(_ sleeper: UnsafeMutablePointer<Sleeper>) {
     sleeper.pointee.thread?.pointee.isWoken = true
   }
 
-  /// Removes a thread from its list, which ends its sleep.
-  ///
-  /// - Returns: the next thread of the list.
+  /// Removes a thread from its list, which ends its sleep. Returns the next thread of the list.
   @discardableResult
   static func unlink(
     _ sleeper: UnsafeMutablePointer<Sleeper>
@@ -107,7 +102,6 @@ struct Sleeper: ~Copyable, Linked {
     UnsafeMutableRawPointer(sleeper.pointee.isWoken.address).assumingMemoryBound(to: UInt32.self)
   }
 
-  /// Empties the lists in the child of a fork, where the sleeping threads do not exist.
   static func forgetAllInChild() {
     for index in 0..<Int(SHIMS_SLEEPER_LISTS) {
       shims_get_sleepers(index).pointee = shims_sleepers()
@@ -115,7 +109,6 @@ struct Sleeper: ~Copyable, Linked {
   }
 }
 
-/// An element of a singly linked list.
 protocol Linked: ~Copyable {
   var next: UnsafeMutablePointer<Self>? { get set }
 }

@@ -7,9 +7,8 @@ import Synchronization
 /// Blocks and records are never freed. A reader skips blocks without owners, and reads the bits of
 /// the other blocks 64 at a time. Therefore the records of threads that have ended cost readers
 /// almost nothing. All records except the first 64 are in memory mapped from the system, in groups
-/// of 64. A thread whose calls do not nest touches only one or two pages of its record. If no
-/// record of a group has an owner, the pages of the group can be returned to the system (see
-/// `discardIdle`).
+/// of 64. If no record of a group has an owner, the pages of the group can be returned to the
+/// system (see `discardIdle`).
 struct ThreadBlock {
   struct Storage: ~Copyable {
     /// The number of the first record.
@@ -201,10 +200,8 @@ struct ThreadBlock {
     storage.pointee.ownerCount.store(left, ordering: .relaxed)
   }
 
-  /// Returns the pages of a group to the system, if possible.
-  ///
-  /// - Returns: the number of returned bytes. If it is not 0, all records of the group are now
-  ///   zero.
+  /// Returns the pages of a group to the system, if possible. If the result, in bytes, is not 0,
+  /// all records of the group are now zero.
   private func discard(_ group: Int) -> Int {
     let all = existing(group)
     if all == 0 { return 0 }
@@ -223,10 +220,8 @@ struct ThreadBlock {
     return ThreadRecord(block.bindMemory(to: ThreadRecord.Storage.self, capacity: 1))
   }
 
-  /// Initializes a record that is all zeros.
-  ///
-  /// The record's number is stored last, after a fence. So if another thread forks earlier, the
-  /// child finds that the record is not prepared.
+  /// Initializes a record that is all zeros. The record's number is stored last, after a fence. So
+  /// if another thread forks earlier, the child finds that the record is not prepared.
   private func prepare(_ record: ThreadRecord, _ group: Int, _ place: Int) {
     record.reset()
     record.storage.pointee.block = storage
@@ -267,9 +262,8 @@ struct ThreadBlock {
     return (Int(place / 64), 1 << UInt64(place % 64))
   }
 
-  /// Adds a record, owned by the calling thread. The caller holds the slab lock.
-  ///
-  /// - Returns: nil if all places are filled.
+  /// Adds a record, owned by the calling thread, or returns nil if all places are filled. The
+  /// caller holds the slab lock.
   func add() throws(Status) -> ThreadRecord? {
     var group = 0
     while group < groupCount && existing(group) == .max { group &+= 1 }

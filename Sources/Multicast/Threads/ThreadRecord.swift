@@ -14,7 +14,6 @@ struct ThreadIdentity: RawRepresentable, AtomicRepresentable {
     rawValue = thread << Self.recordBits | UInt64(record.number)
   }
 
-  /// The number of the record.
   var record: UInt32 { UInt32(truncatingIfNeeded: rawValue & (1 << Self.recordBits - 1)) }
 
   static var none: ThreadIdentity { ThreadIdentity(rawValue: 0) }
@@ -141,7 +140,6 @@ struct ThreadRecord {
 
   var number: UInt32 { storage.pointee.number }
 
-  /// The first frame that is not in use.
   var top: Frame { Frame(storage.pointee.top) }
 
   /// The owner's identity, or none. If the calling thread is not the owner, the identity may change
@@ -168,9 +166,8 @@ struct ThreadRecord {
 
   // MARK: - For the owner
 
-  /// Reserves the next frame for an invocation or run. The frame is in use once it is published.
-  ///
-  /// - Returns: nil if too many invocations and runs are nested.
+  /// Reserves the next frame for an invocation or run, or returns nil if too many of them are
+  /// nested. The frame is in use once it is published.
   func push() -> Frame? {
     let frame = storage.pointee.top
     if frame == storage.pointee.last { return nil }
@@ -179,7 +176,6 @@ struct ThreadRecord {
     return Frame(frame)
   }
 
-  /// Ends the use of the innermost frame.
   func pop(_ frame: Frame) {
     checkPop(frame)
     frame.withdraw()  //~ frame_not_withdrawn
@@ -247,12 +243,10 @@ struct ThreadRecord {
     }
   }
 
-  /// Whether a frame of this thread retains a payload.
   func retains(_ payload: UInt) -> Bool {
     firstFrame { frame, _, _ in frame.payload == payload } != nil
   }
 
-  /// Whether a call to this registration's delegate is on this thread's stack.
   func isCalling(_ token: Token) -> Bool {
     firstFrame { _, _, hazard in hazard == token } != nil
   }
@@ -327,7 +321,6 @@ extension ThreadRecord {
     #endif
   }
 
-  /// Called before a frame is popped.
   func checkPop(_ frame: Frame, _ file: StaticString = #fileID, _ line: UInt = #line) {
     #if MULTICAST_INTERNAL_CHECKS
       let check = Check(file, line)

@@ -12,12 +12,11 @@ enum ThreadRegistry {
   private static let limit: UInt32 = 1 << 24
 
   /// Gives the calling thread a record, which it keeps until its thread-specific destructors run.
+  /// Returns nil if memory is exhausted.
   ///
   /// After the library's destructor has run, later destructors of the program may still call the
   /// library. The library's destructor does not run again afterwards, so an operation that takes a
   /// record at this stage must also give it back (see `leaveIfEnding`).
-  ///
-  /// - Returns: nil if memory is exhausted.
   static func enter() -> ThreadRecord? {
     guard let record = takeIdle() ?? add() else { return nil }
     // If the thread is already ending, ignore the failure. It means only that the library's
@@ -41,8 +40,8 @@ enum ThreadRegistry {
   }
 
   /// Called at the end of an operation that may have taken a record. Only the operation that has
-  /// taken the record gives it back. The caller's functions may perform other operations inside
-  /// that operation. Those operations find the record, and do not give it back.
+  /// taken the record gives it back, not the operations that the caller's functions perform inside
+  /// it.
   @inline(never)
   static func leaveIfEnding(_ record: ThreadRecord, _ hasEntered: Bool) {
     guard hasEntered && shims_is_thread_ending() && !record.isInside else { return }
@@ -110,7 +109,6 @@ enum ThreadRegistry {
     }
   }
 
-  /// Whether any thread is in a call to this registration's delegate.
   @inline(never)
   static func isCalled(_ token: Token) -> Bool { all.contains { $0.isCalling(token) } }
 
@@ -137,10 +135,7 @@ enum ThreadRegistry {
     ThreadBlock.List(rest: first.load(ordering: .acquiring).map { ThreadBlock($0) })
   }
 
-  /// Returns to the system the pages of each group in which no record has an owner. The caller
-  /// holds the slab lock.
-  ///
-  /// - Returns: the number of bytes that were returned to the system.
+  /// Calls `ThreadBlock.discardIdle` for all blocks. The caller holds the slab lock.
   static func discardIdle() -> Int {
     var bytes = 0
     for block in blocks { bytes &+= block.discardIdle() }
@@ -152,7 +147,6 @@ enum ThreadRegistry {
     return nil
   }
 
-  /// Creates another record, owned by the calling thread.
   private static func add() -> ThreadRecord? {
     Lock.slabs.lock()
     defer { Lock.slabs.unlock() }

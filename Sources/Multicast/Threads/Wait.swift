@@ -119,7 +119,6 @@ enum Wait {
   }
 }
 
-/// How long an operation may wait.
 struct Timeout {
   /// The moment on the monotonic clock at which the wait ends. 0 means not to wait at all, `.max`
   /// means no limit, and `.max - 1` means `untilExit`.

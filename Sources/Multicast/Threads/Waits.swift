@@ -59,12 +59,9 @@ enum Waits {
   /// leads the search back to A.
   enum SearchNeeded { case begins, again, no }
 
-  /// Wakes the threads sleeping on a key, which then check their conditions again.
-  ///
-  /// - Parameters:
-  ///   - key: The key, or nil to wake all threads, which then also search for cycles again. Pass
-  ///     nil when the set of threads that can end waits has changed.
-  ///   - change: A change that must be made under the lock.
+  /// Makes a change under the lock, and wakes the threads sleeping on a key, which then check their
+  /// conditions again. If the key is nil, wakes all threads, which then also search for cycles
+  /// again. Pass nil when the set of threads that can end waits has changed.
   static func wake(_ key: Sleeper.Key? = nil, _ change: () -> Void = {}) {
     Lock.waits.lock()
     change()
@@ -72,11 +69,8 @@ enum Waits {
     Lock.waits.unlock()
   }
 
-  /// Wakes the thread that has been sleeping on a key the longest, which then checks its condition
-  /// again.
-  ///
-  /// - Parameter none: Called under the lock if, apart from the woken thread, no thread is sleeping
-  ///   on the key.
+  /// Wakes the thread that has been sleeping on a key the longest. If no other thread is sleeping
+  /// on the key, calls `none` under the lock.
   static func wakeOne(_ key: Sleeper.Key, _ none: () -> Void) {
     Lock.waits.lock()
     let sleeper = Sleeper.find(key, from: Sleeper.first(Sleeper.list(of: key)))
@@ -101,9 +95,7 @@ enum Waits {
   /// Releases the lock, sleeps until this thread is woken or the timeout has expired, and takes the
   /// lock again.
   ///
-  /// - Parameter isAgain: Whether the thread has been woken spuriously, so that it must sleep at
-  ///   the front of its list.
-  /// - Returns: whether to search for a cycle before the next sleep.
+  /// - Parameter isAgain: Whether the thread has been woken spuriously (see `Sleeper.link`).
   @inline(never) static func sleep(
     for wait: Wait, _ key: Sleeper.Key, _ timeout: Timeout, isAgain: Bool = false
   ) -> SearchNeeded {
@@ -144,9 +136,7 @@ enum Waits {
     return generation == before && !isPassedOver ? .no : .again
   }
 
-  /// One of the sleeping threads without a record.
-  ///
-  /// - Parameter place: The number of threads that precede the thread in the list.
+  /// A sleeping thread without a record. `place` is the number of such threads that precede it.
   static func unregisteredWaiter(at place: Int) -> UnsafeMutablePointer<Sleeper>? {
     var (waiter, left) = (firstUnregistered, place)
     while left > 0 {
@@ -199,7 +189,6 @@ enum Waits {
 
 /// The search for a cycle of waits. The caller holds the waits' lock.
 extension Waits {
-  /// The state of a thread in the search.
   enum Search: UInt8 { case unknown, reached, followed }
 
   /// Whether the threads that can end the wait `first` are waiting for this thread, directly or
@@ -259,7 +248,6 @@ extension Waits {
   /// Marks the threads that can end a wait. If these threads are not known, marks all sleeping
   /// threads.
   ///
-  /// - Parameter hasReachedSleepers: Whether all sleeping threads have already been marked.
   /// - Returns: whether this thread is, or may be, one of the marked threads.
   @inline(never) private static func reachAll(
     _ wait: Wait, _ hasReachedSleepers: inout Bool, _ thread: ThreadRecord?
@@ -274,9 +262,7 @@ extension Waits {
   }
 
   /// The fast path of the search, for chains in which each wait is for a single known thread.
-  /// Unlike the full search, it does not visit all threads.
-  ///
-  /// - Returns: nil if the result is not known.
+  /// Unlike the full search, it does not visit all threads. Returns nil if the result is not known.
   private static func closesChain(_ first: Wait, _ thread: ThreadRecord?) -> Bool? {
     if case .calls = first, let thread, first.concerns(thread) { return true }
     var (wait, steps) = (first, 0)
@@ -289,7 +275,6 @@ extension Waits {
     return nil
   }
 
-  /// Marks the threads that can end a wait.
   private static func reach(_ wait: Wait) {
     let isForUnknownThread = wait.isForUnknownThread
     for record in ThreadRegistry.all where record.search == .unknown {
@@ -298,9 +283,8 @@ extension Waits {
     }
   }
 
-  /// Marks the threads that can end the waits of threads without records.
-  ///
-  /// - Returns: whether one of these waits is for release functions, which may run on any thread.
+  /// Marks the threads that can end the waits of threads without records. Returns whether one of
+  /// these waits is for release functions, which may run on any thread.
   private static func reachUnregistered() -> Bool {
     var waiter = firstUnregistered
     while let current = waiter {

@@ -19,9 +19,7 @@ struct ListenerWarning {
   private var function: multicast_function? = nil
   private var most: UInt64 = 0
 
-  /// Called after an add. The caller holds the stripe's lock.
-  ///
-  /// - Returns: nil if there is no need to notify the watch.
+  /// Called after an add, under the stripe's lock. Nil if there is no need to notify the watch.
   init?(in multicast: Multicast) {
     let list = multicast.list.unsafelyUnwrapped
     var next = list.header.warningCount

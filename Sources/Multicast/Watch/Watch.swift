@@ -36,7 +36,6 @@ struct Watch: Linked {
 
   /// Sets, replaces or removes a watch.
   ///
-  /// - Parameter target: The multicast, or none for all multicasts.
   /// - Returns: `ok`, or `pending` if a function of the previous watch is still running.
   static func set(
     _ target: Handle, _ given: UnsafePointer<multicast_watch>?
@@ -192,14 +191,12 @@ struct Watch: Linked {
       ?? first(list(of: .none))
   }
 
-  /// Returns a copy of the watch that applies to a multicast.
   static func current(for target: Handle) -> Watch? {
     Lock.watches.lock()
     defer { Lock.watches.unlock() }
     return find(target)?.pointee
   }
 
-  /// Whether a multicast's calls are watched.
   static func isSet(for target: Handle) -> Bool { current(for: target) != nil }
 
   /// Returns a delegate's multicast, for `watching`. The caller calls this function before it
@@ -211,8 +208,6 @@ struct Watch: Linked {
   }
 
   /// Makes a call, and notifies the watch while the hazard is still set.
-  ///
-  /// - Returns: the result of the call.
   @inline(__always)
   static func watching(
     _ registration: Registration, _ token: Token, of target: Handle, _ event: UInt32,
@@ -342,11 +337,10 @@ struct StallDetection {
 
   var isOver: Bool { moment != .max && shims_now_ns() >= moment }
 
-  /// Notifies the watch if the thread has been waiting too long. No lock is held.
+  /// Notifies the watch and returns true if the thread has been waiting too long. No lock is held.
   ///
   /// - Parameter token: The token of the delegate whose call the thread is waiting for; none if it
   ///   is not known.
-  /// - Returns: whether the thread has been waiting too long.
   mutating func notifyIfStalled(_ token: Token) -> Bool {
     guard isOver else { return false }
     moment = .max

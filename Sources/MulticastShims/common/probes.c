@@ -1,9 +1,6 @@
 // USDT probes, at which bpftrace, perf, SystemTap and gdb can inspect a running program. Each probe
 // consists of a `nop` instruction and a note in the ELF file. The note contains the address of the
-// probe and the registers that contain its arguments.
-//
-// Each probe is in a separate function, which the core calls while a watch is set, or when a thread
-// is about to sleep. Without <sys/sdt.h> the functions do nothing.
+// probe and the registers that contain its arguments. Without <sys/sdt.h> the functions do nothing.
 
 #include "probes.h"
 

@@ -1,9 +1,5 @@
-// Tells race detectors that an add happens before the calls to the delegate, and that these calls
-// happen before the end of its removal. The detectors recognize neither the core's fences nor its
-// locks.
-//
-// The fast path of an invocation does not contain these annotations. Under a detector, no
-// invocation takes that path, because the core treats every multicast as watched.
+// Annotations for race detectors (see Start/RaceDetector.swift). The detectors recognize neither
+// the core's fences nor its locks.
 
 #include "shims.h"
 

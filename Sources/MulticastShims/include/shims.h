@@ -21,8 +21,7 @@
 // ---- The system ----------------------------------------------------------------------------
 
 // If neither the compiler nor a MULTICAST_SYSTEM_ macro names another system, the system is Linux,
-// because the targets with which Swift cross-compiles name no system. On Linux, each of these
-// functions is inline, and most of them consist of one system call.
+// because the targets with which Swift cross-compiles name no system.
 #if defined(MULTICAST_SYSTEM_WINDOWS)
 #define SHIMS_WINDOWS 1
 #define SHIMS_SYSTEM SHIMS_HIDDEN
@@ -132,8 +131,7 @@ typedef struct shims_slab {
 } shims_slab;
 
 // A directory of slabs. It contains a word for each slab, which other threads read without a lock.
-// The words are not the first field, because the thread sanitizer reports a change to any field of
-// a struct as a change to the struct's first bytes.
+// The words are not the first field, for the same reason as `id` in the core's SlotHeader.
 #define SHIMS_DIRECTORY_LENGTH 65536
 typedef struct shims_directory {
   uint32_t slab_count;
@@ -223,7 +221,6 @@ static inline bool shims_equal(const void *a, const void *b, size_t size) {
   return memcmp(a, b, size) == 0;
 }
 
-// Returns the length of a text, or `limit` if the text is longer.
 static inline size_t shims_length(const char *text, size_t limit) { return strnlen(text, limit); }
 
 // ---- Locks ---------------------------------------------------------------------------------
@@ -318,7 +315,6 @@ SHIMS_HIDDEN void shims_happens_after(void *address);
 // contains the watch of all multicasts.
 #define SHIMS_WATCH_LISTS 1024
 extern SHIMS_HIDDEN void *shims_watches[SHIMS_WATCH_LISTS + 1];
-// The watch of all multicasts.
 #define SHIMS_WATCH_SIZE 128
 extern SHIMS_HIDDEN char shims_watch_of_all[SHIMS_WATCH_SIZE] __attribute__((aligned(16)));
 // The call statistics of registrations: a block for each slab of registrations, or NULL.
@@ -398,7 +394,6 @@ static inline const char *shims_get_label(const shims_label *label) { return lab
 // such numbers, returns a number that no other thread of the process has ever had.
 SHIMS_SYSTEM uint32_t shims_get_thread_id(void);
 
-// Names the calling thread.
 SHIMS_SYSTEM void shims_set_thread_name(const shims_thread_name *name);
 
 // ---- Reports -------------------------------------------------------------------------------

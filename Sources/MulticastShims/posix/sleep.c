@@ -1,5 +1,4 @@
-// Implements the counterpart of futexes with mutexes and condition variables. Threads sleep until a
-// word changes.
+// Implements the counterpart of futexes with mutexes and condition variables.
 
 #include "shims.h"
 

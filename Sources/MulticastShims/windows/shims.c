@@ -2,7 +2,7 @@
 // Wine.
 //
 // The functions preserve the error code of GetLastError(), because the error code belongs to the
-// program's code. The functions for other systems preserve errno for the same reason.
+// program's code.
 
 #include "../include/shims.h"
 

@@ -1,9 +1,8 @@
 // The exception handler of the core's functions: the counterpart of common/unwind.c.
 //
-// No C++ exception may pass through the library, because it would interrupt the library in the
-// middle of a call. Windows calls this handler when it searches for a function that catches an
-// exception, and again when it unwinds the stack. The handler stops only C++ exceptions. It leaves
-// other exceptions, such as faults, to debuggers and crash reporters.
+// Windows calls this handler when it searches for a function that catches an exception, and again
+// when it unwinds the stack. The handler stops only C++ exceptions. It leaves other exceptions,
+// such as faults, to debuggers and crash reporters.
 
 #include "../include/shims.h"
 
