@@ -2,8 +2,8 @@
 
 include(CMakePackageConfigHelpers)
 
-# multicast_install_package(INCLUDE_DIR CONFIG_DIR): the headers for C and C++, and the CMake package
-# except the targets.
+# multicast_install_package(INCLUDE_DIR CONFIG_DIR): the headers for C and C++, and the CMake
+# package except the targets.
 function(multicast_install_package include_dir config_dir)
   install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
     DESTINATION ${include_dir} COMPONENT multicast_development)

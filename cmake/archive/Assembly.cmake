@@ -1,8 +1,8 @@
-# Finds swiftc. Without swiftc, sets multicast_assembly to the file of the core for the processor and
-# the system, which is in the archive of a release, or fails with a message.
+# Finds swiftc. If there is none, sets multicast_assembly to the assembly of the core for the
+# processor and the system, which the archive of a release contains, or fails with a message.
 
-# multicast_get_assembler(VARIABLE OBJECT): the command that assembles the core; the name of the
-# file with the assembly is appended to it.
+# multicast_get_assembler(VARIABLE OBJECT): sets the variable to the command that assembles the
+# object. The caller appends the name of the assembly file.
 function(multicast_get_assembler variable object)
   set(target)
   if(CMAKE_C_COMPILER_TARGET)
@@ -14,7 +14,8 @@ function(multicast_get_assembler variable object)
   set(${variable} ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${target} -c -o ${object} PARENT_SCOPE)
 endfunction()
 
-# multicast_add_assembled_object(OBJECT MODULE): the rule for the object where there is no swiftc.
+# multicast_add_assembled_object(OBJECT MODULE): adds the rule that makes the object from
+# multicast_assembly.
 function(multicast_add_assembled_object object module)
   multicast_get_assembler(assemble ${object})
   add_custom_command(
