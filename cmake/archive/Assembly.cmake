@@ -77,7 +77,8 @@ endforeach()
 if(NOT EXISTS "${multicast_assembly}")
   message(FATAL_ERROR
     "swiftc was not found, and there is assembly for x86-64, arm64, riscv64, i386 and armv7 only (for "
-    "Windows x86-64), not for ${CMAKE_SYSTEM_PROCESSOR}. Install Swift 6.3 or newer: https://www.swift.org/install/linux/")
+    "Windows x86-64), not for ${CMAKE_SYSTEM_PROCESSOR}. Install Swift 6.3 or newer: "
+    "https://www.swift.org/install/linux/")
 endif()
 file(RELATIVE_PATH multicast_file ${PROJECT_SOURCE_DIR} ${multicast_assembly})
 message(STATUS "Without Swift: the core is ${multicast_file}")

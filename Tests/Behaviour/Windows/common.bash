@@ -12,8 +12,8 @@ fail() { echo "$*" >&2; exit 1; }
 # quietly COMMAND ...: prints the output only if the command fails.
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "failed: $*"; }; }
 
-# use_compilers SWIFTC: sets $clang, which is the clang of SWIFTC's toolchain, or Debian's if SWIFTC is
-# OFF.
+# use_compilers SWIFTC: sets $swiftc, and $clang to the clang of SWIFTC's toolchain, or to Debian's
+# if SWIFTC is OFF.
 use_compilers() {
   swiftc=$1
   need_packages cmake ninja-build gcc gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64
@@ -25,8 +25,8 @@ use_compilers() {
   fi
 }
 
-# build_library: installs the library in $work/installed. Without Swift, builds it from the assembly of
-# an archive, which has no toolchain file, by the command in CONTRIBUTING.md.
+# build_library: installs the library in $work/installed. Without Swift, builds it from the assembly
+# of an archive. Archives contain no toolchain file, so the options are those in CONTRIBUTING.md.
 build_library() {
   local options=(
     -DCMAKE_TOOLCHAIN_FILE="$source/Tests/Languages/Interop/cmake/cross/x86_64-w64-mingw32.cmake")
