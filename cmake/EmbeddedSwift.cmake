@@ -2,11 +2,7 @@
 # Swift support works only with Ninja and Xcode, and needs the ordinary runtime.
 
 set(multicast_cmake_dir ${CMAKE_CURRENT_LIST_DIR})
-find_program(MULTICAST_SWIFTC swiftc NO_CMAKE_FIND_ROOT_PATH DOC "The Swift compiler, 6.3 or newer")
-set(multicast_assembly)
-if(NOT MULTICAST_SWIFTC)
-  include(cmake/archive/Assembly.cmake)
-endif()
+include(${multicast_cmake_dir}/archive/Assembly.cmake)
 
 # ---- For another machine --------------------------------------------------------------------------
 
@@ -122,23 +118,11 @@ function(multicast_add_embedded_swift_object object)
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "multicast_add_embedded_swift_object does not know ${arg_UNPARSED_ARGUMENTS}")
   endif()
-  set(target)
-  if(CMAKE_C_COMPILER_TARGET)
-    set(target ${CMAKE_C_COMPILE_OPTIONS_TARGET}${CMAKE_C_COMPILER_TARGET})
-  endif()
-  if(CMAKE_OSX_ARCHITECTURES)
-    list(APPEND target -arch ${CMAKE_OSX_ARCHITECTURES})
-  endif()
-  set(assemble ${CMAKE_C_COMPILER} ${CMAKE_C_COMPILER_ARG1} ${target} -c -o ${object})
   if(multicast_assembly)
-    add_custom_command(
-      OUTPUT ${object}
-      COMMAND ${assemble} ${multicast_assembly}
-      DEPENDS ${multicast_assembly}
-      VERBATIM
-      COMMENT "Assembling module ${arg_MODULE}")
+    multicast_add_assembled_object(${object} ${arg_MODULE})
     return()
   endif()
+  multicast_get_assembler(assemble ${object})
   list(TRANSFORM arg_INCLUDES PREPEND -I OUTPUT_VARIABLE includes)
   set(is_debug $<CONFIG:Debug,RelWithDebInfo>)
   set(sanitize)

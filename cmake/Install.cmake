@@ -2,7 +2,7 @@
 # file contains the installation prefix, so an installation can be moved.
 
 include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
+include(cmake/InstallPackage.cmake)
 
 set(multicast_config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/multicast)
 
@@ -52,11 +52,7 @@ if(TARGET multicast-trace)
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/multicast COMPONENT multicast_development)
 endif()
 
-install(FILES include/multicast.h include/multicast.hpp include/multicast.cppm
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
-install(DIRECTORY include/multicast
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development
-  FILES_MATCHING PATTERN "*.hpp")
+multicast_install_package(${CMAKE_INSTALL_INCLUDEDIR} ${multicast_config_dir})
 # Suppressions for race detectors: see examples-c/DUMP.md.
 install(FILES cmake/tsan.supp cmake/valgrind.supp
   DESTINATION ${CMAKE_INSTALL_DATADIR}/multicast COMPONENT multicast_development)
@@ -64,17 +60,6 @@ install(FILES cmake/tsan.supp cmake/valgrind.supp
 # installed next to it.
 install(DIRECTORY include/CMulticast
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT multicast_development)
-
-configure_package_config_file(cmake/multicastConfig.cmake.in
-  ${PROJECT_BINARY_DIR}/multicastConfig.cmake INSTALL_DESTINATION ${multicast_config_dir}
-  NO_SET_AND_CHECK_MACRO)
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
-  COMPATIBILITY SameMajorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/multicastConfig.cmake
-  ${PROJECT_BINARY_DIR}/multicastConfigVersion.cmake
-  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
-install(FILES cmake/Module.cmake RENAME multicastModule.cmake
-  DESTINATION ${multicast_config_dir} COMPONENT multicast_development)
 
 # The pkg-config files use paths relative to their own location. Directories given as absolute paths
 # stay absolute, and so does the prefix /usr, so that pkg-config recognizes the compiler's own

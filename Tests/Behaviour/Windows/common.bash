@@ -12,10 +12,30 @@ fail() { echo "$*" >&2; exit 1; }
 # quietly COMMAND ...: prints the output only if the command fails.
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "failed: $*"; }; }
 
-# build_library [OPTION ...]: installs the library in $work/installed.
+# use_compilers SWIFTC: sets $swiftc, and $clang to the clang of SWIFTC's toolchain, or to Debian's
+# if SWIFTC is OFF.
+use_compilers() {
+  swiftc=$1
+  need_packages cmake ninja-build gcc gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64
+  if [ "$swiftc" = OFF ]; then
+    need_packages clang-19 lld-19
+    clang=$(command -v clang-19)
+  else
+    clang=$(dirname "$(realpath "$swiftc")")/clang
+  fi
+}
+
+# build_library: installs the library in $work/installed. Without Swift, builds it from the assembly
+# of an archive. Archives contain no toolchain file, so the options are those in CONTRIBUTING.md.
 build_library() {
+  local options=(
+    -DCMAKE_TOOLCHAIN_FILE="$source/Tests/Languages/Interop/cmake/cross/x86_64-w64-mingw32.cmake")
+  [ "$swiftc" != OFF ] || options=(-DCMAKE_SYSTEM_NAME=Windows -DCMAKE_C_COMPILER="$clang"
+    -DCMAKE_C_COMPILER_TARGET=x86_64-w64-mingw32 -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld)
   quietly cmake -S "$source" -B "$work/library" -G Ninja -DCMAKE_C_FLAGS=-Werror \
-    -DCMAKE_TOOLCHAIN_FILE="$source/Tests/Languages/Interop/cmake/cross/x86_64-w64-mingw32.cmake" "$@"
+    -DMULTICAST_SWIFTC="$swiftc" "${options[@]}"
+  [ "$swiftc" != OFF ] || grep -F 'Without Swift: the core is assembly/x86_64-windows.s' "$work/log" ||
+    fail "the library is not built from the assembly for Windows"
   quietly cmake --build "$work/library"
   quietly cmake --install "$work/library" --prefix "$work/installed"
 }

@@ -76,11 +76,13 @@ add_archive_check(make 270 SETUP archive
   LIBRARIES $<TARGET_FILE:multicast> $<TARGET_FILE:multicast_static>
   PACKAGES git xz-utils ninja-build linux-libc-dev gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu
     libc6-dev-arm64-cross libc6-dev-riscv64-cross gcc-i686-linux-gnu libc6-dev-i386-cross
-    gcc-arm-linux-gnueabihf libc6-dev-armhf-cross doxygen python3 python3-venv)
+    gcc-arm-linux-gnueabihf libc6-dev-armhf-cross gcc-mingw-w64-x86-64 doxygen python3 python3-venv)
 add_archive_check(installed 20 NEEDS archive PACKAGES ninja-build pkgconf)
 add_archive_check(spdx 20 NEEDS archive PACKAGES python3-venv)
 add_archive_check(conan 30 NEEDS archive PACKAGES python3-venv)
 add_archive_check(vcpkg 10 NEEDS archive PACKAGES python3)
+add_archive_check(windows 60 NEEDS archive
+  PACKAGES ${windows_packages} ${windows_wine_packages} mingw-w64-common clang-19 lld-19)
 
 foreach(processor arm64 x86_64)
   add_check(interop_archive_macos_${processor} LABELS interop TIMEOUT 900 COST 100 NEEDS archive
