@@ -54,10 +54,10 @@ struct listener {
   void (*not_renamed)(void *self, const char *name);
 };
 
-/* The events: the methods that multicast_invoke() calls. */
+/* The events, one for each method that is called through multicast_invoke(). */
 enum { DID_OPEN, DID_SAVE };
 
-/* The payloads of these events: the arguments of the methods. */
+/* The payloads of these events, which contain the arguments of the methods. */
 struct did_open {
   const struct document *document;
 };

@@ -34,8 +34,8 @@ struct Check {
     /// quarter of them, and so on. Every structure is therefore checked completely sooner or later,
     /// and the mean cost of a check grows with the logarithm of the structure's size.
     static func reach() -> UInt32 {
-      // Hash the count. Without the hash, if every eighth call checked the same structure, that
-      // structure might never be checked to its end.
+      // Hash the count. Otherwise a structure that happens to be checked by every eighth call might
+      // never be checked completely.
       let turn = count.wrappingAdd(1, ordering: .relaxed).newValue &* 0x9E37_79B9
       return smallestReach << min(UInt32(turn.leadingZeroBitCount), 20)
     }

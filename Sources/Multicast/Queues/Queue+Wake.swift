@@ -13,9 +13,10 @@ extension Queue {
     fileprivate let context: UnsafeMutableRawPointer?
   }
 
-  /// Prepares a call to the wake function, if calls are waiting and the function has not been
-  /// called since the queue last ran, because some event loops do not merge wake-ups. The caller
-  /// holds the lock.
+  /// Prepares a call to the wake function if calls are waiting. The function is called at most once
+  /// between two runs of the queue, because some event loops do not merge wake-ups.
+  ///
+  /// The caller holds the lock.
   ///
   /// - Parameter frame: A frame of this thread whose hazard is not in use.
   func beginWake(_ frame: Frame) -> WakeCall? {

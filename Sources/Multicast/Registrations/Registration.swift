@@ -29,7 +29,7 @@ struct Registration {
     static let paused: UInt32 = 1 << 30
     /// The delegate is called at most once.
     static let once: UInt32 = 1 << 29
-    /// The multicast's functions lock the context for each call.
+    /// The context is locked by functions of the multicast, not of the registration.
     static let shared: UInt32 = 1 << 28
     /// The registration is not plain, whether or not it is paused.
     static let special: UInt32 = 1 << 27

@@ -125,7 +125,7 @@ TEST_OF_MULTICAST(lifetime_end_in_a_release_of_its_own_is_pending) {
   CHECK_ERROR(multicast_lifetime_count(ended_in_release), INVALID_HANDLE);
 }
 
-/* ---- Releases, and calls that wait for the end ----------------------------------------------- */
+/* ---- Releases, and delegates that end their lifetime ----------------------------------------- */
 
 typedef struct stay {
   multicast_lifetime lifetime;

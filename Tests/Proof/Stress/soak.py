@@ -77,8 +77,7 @@ def record(run, seconds):
 
 
 def mean(samples, name, quarter):
-    """Returns the mean of a column in one quarter of the run. The quarters have the numbers 0 to
-    3."""
+    """Returns the mean of a column in one quarter of the run. Quarters are numbered from 0 to 3."""
     count = len(samples)
     return statistics.mean(
         sample[name] for sample in samples[count * quarter // 4:count * (quarter + 1) // 4])

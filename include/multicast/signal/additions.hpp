@@ -73,7 +73,7 @@ class additions : public insertion<R, Args...> {
  public:
   using base::is_queueable;
 
-  /// Adds a lambda, function object or function as the last delegate with its priority.
+  /// Adds a lambda, function object or function after all other delegates of the same priority.
   ///
   /// @param delegate  The delegate, which is copied or moved. It is called as a non-const lvalue,
   ///                  so that it keeps its state between calls. There is one exception: each call

@@ -29,9 +29,9 @@ inline constexpr bool has_equality<
                                                            std::declval<const F &>()),
                                                   bool>>> = true;
 
-/// Finds equal delegates. A callable may be registered as one of several C delegates. All of these
-/// are passed to `act`, in an array that contains each of them twice. `act` returns a removal that
-/// counts the delegates it found.
+/// Finds equal delegates. The same callable can be represented by different C delegates, depending
+/// on how it was added. All of these are passed to `act`, in an array that contains each of them
+/// twice. `act` returns a removal that counts the delegates it found.
 template <typename R, typename... Args>
 class equals : public additions<R, Args...> {
   using base = additions<R, Args...>;
