@@ -180,6 +180,13 @@ TEST(dump_in_the_child_does_not_hang_if_another_thread_dumped) {
 
 /* ---- The waits of each thread ---------------------------------------------------------------- */
 
+/* Dumps again once a dump has shown a waiting thread, because the first lines of that dump may
+ * describe the state before the wait began. */
+static void dump_when_a_thread_waits(void) {
+  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dumped(&text);
+}
+
 /* The program hangs on purpose, because a removal waits for a call that does not return. Another
  * thread reports the reason. */
 TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
@@ -189,7 +196,7 @@ TEST_OF_MULTICAST(dump_shows_for_whom_a_removal_waits) {
   r.token = add_with(m, r.delegate, &ADD_OPTIONS(.label = MULTICAST_HERE));
   begin_blocked(&b, m);
   r.thread = start_thread(remove_in_thread, &r);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(text.text,
               "  in a call of delegate 0x%llx \"...dump.c:...\" (removed) by multicast 0x%llx",
               number(r.token.id), number(m.id));
@@ -219,7 +226,7 @@ TEST(dump_shows_what_a_thread_waits_for_inside_a_call) {
   add(other, DELEGATE(remove_awaited, NULL));
   begin_blocked(&b, m);
   invoke_in_background(&waiting, other);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(strstr(text.text, "thread"), "  in a call of ... by multicast 0x%llx",
               number(other.id));
   expect_line(text.text, "  waits ... s for calls of delegate 0x%llx (removed): %s",
@@ -242,7 +249,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_calls_of_several) {
   CHECK_OK(multicast_token_pause(u));
   begin_blocked(&b, m);
   pthread_t thread = start_thread(remove_all_of, &m);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   CHECK(has_line(text.text, "  waits ... for calls of delegate ... (removed): ..., and of others"));
   gate_open(&b.let_go);
   gate_open(&c.let_go);
@@ -259,7 +266,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_queued_calls) {
   own = queue_with(2, MULTICAST_OVERFLOW_REFUSE);
   add_queued(m, counter(&calls), own);
   pthread_t thread = start_thread(invoke_waiting, &m);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(text.text,
               "  waits ... s for calls in queue 0x%llx; to run it: a thread that is not known",
               number(own.id));
@@ -280,7 +287,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_room) {
   CHECK_EQ(multicast_invoke(m, 0, NULL, 0), 1);
   CHECK_EQ(multicast_queue_run(own, 0), 1); /* makes this thread the queue's consumer */
   thread = start_thread(invoke_twice, &m);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(text.text, "  waits ... s for room in queue 0x%llx; to run it: thread %s",
               number(own.id), own_number());
   CHECK_EQ(multicast_queue_run(own, 0), 1);
@@ -301,7 +308,7 @@ TEST_OF_MULTICAST(dump_shows_that_a_thread_waits_for_the_thread_of_a_queue) {
   gate_wait(&b.entered);
   expect_line(dumped(&text), "  its own thread: ...");
   pthread_t thread = start_thread(stop_own, NULL);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(text.text, "  waits ... s for thread ... to end what it does");
   gate_open(&b.let_go);
   join_thread(thread);
@@ -371,7 +378,7 @@ TEST(dump_shows_that_a_thread_waits_for_release_functions) {
   threads[0] = start_thread(end_lifetime, &options.lifetime);
   gate_wait(&holds);
   threads[1] = start_thread(end_lifetime, &options.lifetime);
-  EVENTUALLY(strstr(dumped(&text), "  waits ") != NULL);
+  dump_when_a_thread_waits();
   expect_line(text.text, "  waits ... s for release functions on other threads");
   gate_open(&let_go);
   for (int i = 0; i < 2; ++i) join_thread(threads[i]);
