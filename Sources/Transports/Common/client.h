@@ -64,9 +64,8 @@ typedef struct engine {
    * reconnect immediately, without backoff. */
   bool (*run)(client *c);
   void (*end)(client *c); /* called on the thread, when it ends */
-  /* Called by fork() in the child, no matter what the client's thread was doing in the parent. May
-   * be NULL. */
-  void (*in_child)(client *c);
+  /* Called once by fork() in the child, under process_lock(). May be NULL. */
+  void (*in_child)(void);
   void (*free)(client *c); /* frees the members of the engine's client; also in a child */
 } engine;
 

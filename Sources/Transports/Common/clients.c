@@ -57,14 +57,6 @@ client *clients_take(const void *context) {
   return c;
 }
 
-void clients_in_child(void) {
-  size_t index;
-  for (index = 1; index <= last_place; ++index) {
-    client *c = places[index].client;
-    if (c != NULL && c->engine->in_child != NULL) c->engine->in_child(c);
-  }
-}
-
 void clients_remove(client *c) { clients_take((void *)(uintptr_t)c->handle); }
 
 client *clients_at(const void *context) {

@@ -103,7 +103,7 @@ static multicast_status connect_with(const engine *e, settings *s, const void *o
                                      multicast_transport *out) {
   multicast_status status;
   client *c;
-  if (!process_start(e->start, clients_in_child)) return MULTICAST_ERROR_SYSTEM;
+  if (!process_start(e->start, e->in_child)) return MULTICAST_ERROR_SYSTEM;
   status = settings_complete(s, e->default_payload, e->largest_payload);
   if (status != MULTICAST_OK) return status;
   c = create(e, s);

@@ -15,7 +15,7 @@ static bool is_ready;
 
 static void in_child(void) {
   ++fork_count;
-  call_in_child();
+  if (call_in_child != NULL) call_in_child();
   process_unlock();
 }
 

@@ -31,7 +31,6 @@ multicast_status client_send(client *c, draft *d);
 /* ---- All clients, by the contexts of their transports: clients.c ----------------------------- */
 
 bool clients_add(client *c); /* returns false if there are too many */
-void clients_in_child(void); /* called in the child, inside fork() */
 void clients_remove(client *c);
 /* Atomically finds a client and removes it from the table. Returns NULL if there is none. */
 client *clients_take(const void *context);

@@ -2,6 +2,7 @@
  * statistics. */
 
 #include "answer.h"
+#include "descriptors.h"
 #include "question.h"
 #include "ring.h"
 #include "session.h"
@@ -84,22 +85,10 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
-/* Closes the sockets in a child. If the child kept them open and the parent were killed, the
- * parent's peers would not be notified, and new members of the group would wait for the parent. */
-static void leave_in_child(client *base) {
-  local_client *c = (local_client *)base;
-  int place;
-  close_file(__atomic_exchange_n(&c->group.listener, -1, __ATOMIC_RELAXED));
-  for (place = 0; place < PEERS_MAX; ++place)
-    close_file(__atomic_exchange_n(&c->sockets[place], -1, __ATOMIC_RELAXED));
-}
-
 static multicast_status prepare(client *base, const void *options) {
   local_client *c = (local_client *)base;
-  int place;
   c->options = *(const multicast_local_options *)options;
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
-  for (place = 0; place < PEERS_MAX; ++place) c->sockets[place] = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
   /* This truncates the copy in `texts`, not the caller's string. */
@@ -131,7 +120,7 @@ static const engine transport_engine = {
     .observed = local_give_kept,
     .run = session_run,
     .end = session_end,
-    .in_child = leave_in_child,
+    .in_child = descriptors_close_in_child,
     .free = free_client,
 };
 

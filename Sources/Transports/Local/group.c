@@ -8,6 +8,9 @@
 #endif
 #include "group.h"
 
+#include "../Common/process.h"
+#include "descriptors.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,26 +123,30 @@ static int open_group(const char *directory, const char *name) {
  * negative number and sets errno. ENOENT means that the folder has been removed. */
 static int lock(int folder, int most) {
   struct stat status;
-  int file = open_own(folder, lock_file, O_RDWR | O_CREAT, 0600), tries;
+  int file, tries;
+  process_lock();
+  file = descriptor_record(open_own(folder, lock_file, O_RDWR | O_CREAT, 0600));
+  process_unlock();
   if (file < 0) return -1;
   for (tries = 0; flock(file, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (tries == most || (errno != EWOULDBLOCK && errno != EINTR)) {
-      close(file);
+      descriptor_close(file);
       return -1;
     }
     poll(NULL, 0, 1);
   }
   /* The last member may have removed the file while this process was waiting. */
   if (fstat(file, &status) == 0 && status.st_nlink > 0) return file;
-  close(file);
+  descriptor_close(file);
   errno = ENOENT;
   return -1;
 }
 
-/* A child process may have inherited the descriptor, so close() alone may not release the lock. */
+/* A child created without the fork handlers may have inherited the descriptor, so close() alone may
+ * not release the lock. */
 static void unlock(int file) {
   flock(file, LOCK_UN);
-  close(file);
+  descriptor_close(file);
 }
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
@@ -153,7 +160,11 @@ static struct sockaddr_un address_of(int folder, const char *file) {
 }
 
 static int open_socket(void) {
-  return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int s;
+  process_lock();
+  s = descriptor_record(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  process_unlock();
+  return s;
 }
 
 /* Connects to a peer. If this fails, returns a negative number and sets errno. ECONNREFUSED means
@@ -167,7 +178,7 @@ static int connect_to(int folder, const char *file) {
     /* EAGAIN means that the backlog is full, because the peer's thread is running an observer. */
     if ((errno != EAGAIN && errno != EINTR) || tries++ == TRIES) {
       error = errno;
-      close(s);
+      descriptor_close(s);
       errno = error;
       return -1;
     }
@@ -176,19 +187,11 @@ static int connect_to(int folder, const char *file) {
   return s;
 }
 
-/* Records the listening socket, so that the fork handler can close it in a child process. Before
- * this process closes the socket, it must record -1, because otherwise a child could close another
- * file that has since received the same descriptor. */
-static void note_listener(group *g, int socket) {
-  __atomic_store_n(&g->listener, socket, __ATOMIC_RELAXED);
-}
-
 static void stop_listening(group *g) {
-  const int listener = g->listener;
-  if (listener < 0) return;
+  if (g->listener < 0) return;
   unlinkat(g->folder, g->file, 0);
-  note_listener(g, -1);
-  close(listener);
+  descriptor_close(g->listener);
+  g->listener = -1;
 }
 
 static bool begin_listening(group *g) {
@@ -197,7 +200,7 @@ static bool begin_listening(group *g) {
   if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) return false;
   snprintf(g->file, sizeof g->file, "%d-%016llx", (int)getpid(), (unsigned long long)random);
   address = address_of(g->folder, g->file);
-  note_listener(g, open_socket());
+  g->listener = open_socket();
   return g->listener >= 0 &&
          bind(g->listener, (const struct sockaddr *)&address, sizeof address) == 0 &&
          listen(g->listener, BACKLOG) == 0;
@@ -227,6 +230,14 @@ static bool for_others(const group *g, bool (*call)(const group *g, const char *
   }
   if (files != NULL) closedir(files);
   return goes_on;
+}
+
+int group_accept(const group *g) {
+  int s;
+  process_lock();
+  s = descriptor_record(accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  process_unlock();
+  return s;
 }
 
 int group_reach(const group *g, const char *file) {
@@ -295,7 +306,7 @@ static bool sweep(const group *g, const char *file, int pid, void *context) {
     struct pollfd socket = {group_reach(g, file), POLLIN, 0};
     if (socket.fd < 0) break;
     is_over = poll(&socket, 1, 5) != 1 || (socket.revents & POLLHUP) == 0;
-    close(socket.fd);
+    descriptor_close(socket.fd);
   }
   return true;
 }
@@ -313,7 +324,7 @@ void group_sweep(const group *g, pid_t pid) {
 static bool is_left_behind(const group *g, const char *file, int pid, void *context) {
   const int s = group_reach(g, file);
   (void)pid, (void)context;
-  if (s >= 0) close(s);
+  if (s >= 0) descriptor_close(s);
   return s < 0;
 }
 

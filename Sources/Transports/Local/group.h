@@ -1,4 +1,5 @@
-/* A group is a folder that contains a socket for each peer. */
+/* A group is a folder that contains a socket for each peer. The sockets that these functions open
+ * must be closed with descriptor_close(). */
 
 #ifndef MULTICAST_LOCAL_GROUP_H
 #define MULTICAST_LOCAL_GROUP_H
@@ -28,6 +29,8 @@ bool group_is_name(const char *name);
 bool group_enter(group *g, const char *directory, const char *name,
                  bool (*met)(void *context, int socket, const char *file), void *context,
                  trouble *why);
+/* Accepts a connection. If there is none, returns a negative number and sets errno. */
+int group_accept(const group *g);
 /* Connects to the socket whose file name is `file`. If this fails, returns a negative number and
  * sets errno. If the peer no longer exists, also removes the socket file. */
 int group_reach(const group *g, const char *file);

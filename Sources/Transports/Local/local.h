@@ -109,7 +109,6 @@ typedef struct local_client {
   bool is_short;       /* out of memory or room; retry soon */
 
   uint64_t received, overwritten; /* statistics; atomic */
-  int sockets[PEERS_MAX]; /* of the peers, to be closed in a child; atomic; negative if none */
 } local_client;
 
 #endif

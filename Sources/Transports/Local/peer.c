@@ -1,5 +1,6 @@
 #include "peer.h"
 
+#include "descriptors.h"
 #include "ring.h"
 
 #include <errno.h>
@@ -39,14 +40,7 @@ bool peer_watch(const local_client *c, peer *p) {
 static void close_socket(const local_client *c, int socket) {
   epoll_ctl(c->poller, EPOLL_CTL_DEL, socket, NULL);
   shutdown(socket, SHUT_RDWR);
-  close(socket);
-}
-
-/* Records the socket of a peer, so that the fork handler can close it in a child process. Before
- * this process closes the socket, it must record -1, because otherwise a child could close another
- * file that has since received the same descriptor. */
-static void note_socket(local_client *c, const peer *p, int socket) {
-  __atomic_store_n(&c->sockets[p->place], socket, __ATOMIC_RELAXED);
+  descriptor_close(socket);
 }
 
 /* Called under the lock. Assigns a place to a peer. For the new peer, the client's ring begins at
@@ -67,7 +61,6 @@ static bool take_place(local_client *c, peer *p) {
   __atomic_store_n(&s->dropped[1], 0, __ATOMIC_RELAXED);
   __atomic_store_n(&s->known, is_unknown ? UINT64_MAX : c->head, __ATOMIC_RELAXED);
   if (is_unknown) places_add(&c->unknown, p->place);
-  note_socket(c, p, p->socket);
   c->at[p->place] = p;
   p->next = c->peers;
   c->peers = p;
@@ -99,13 +92,11 @@ peer *peer_add(local_client *c, int socket, const char *file) {
 bool peer_reconnect(local_client *c, peer *p) {
   const int socket = group_reach(&c->group, p->file);
   if (socket < 0) return false;
-  note_socket(c, p, -1);
   close_socket(c, p->socket);
   pthread_mutex_lock(&c->base.lock);
   p->socket = socket;
   p->is_over = false;
   pthread_mutex_unlock(&c->base.lock);
-  note_socket(c, p, socket);
   p->watched = 0;
   p->has_ended = p->has_hello = false;
   return true;
@@ -138,7 +129,6 @@ void peer_remove(local_client *c, peer *p) {
   leave_topics(&c->base.prefixes, p, true);
   pthread_cond_broadcast(&c->base.changed); /* for flushes */
   pthread_mutex_unlock(&c->base.lock);
-  note_socket(c, p, -1);
   close_socket(c, p->socket);
   memory_close(&p->memory);
   free(p);

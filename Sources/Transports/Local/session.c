@@ -185,7 +185,7 @@ static void look_after_peers(local_client *c) {
 
 static void accept_peers(local_client *c) {
   int s;
-  while ((s = accept4(c->group.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+  while ((s = group_accept(&c->group)) >= 0)
     peer_add(c, s, "");
   /* If this process has no descriptors left, the connection stays pending, so wait a moment. */
   if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) poll(NULL, 0, SOON_MS);

@@ -431,6 +431,94 @@ TEST_OF_BROKER(peer_ends_while_a_child_has_its_socket, NULL) {
   CHECK_EQ(waitpid(child, NULL, 0), child);
 }
 
+/* Returns the number of this process's open sockets. */
+static int count_sockets(void) {
+  int count = 0;
+  for (int file = 0; file < 256; ++file) {
+    struct stat status;
+    count += fstat(file, &status) == 0 && S_ISSOCK(status.st_mode);
+  }
+  return count;
+}
+
+/* Forks, and returns the number of open sockets that the child has. */
+static int count_sockets_of_child(void) {
+  int status = -1;
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) _exit(count_sockets());
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+typedef struct busy_thread {
+  gate entered, may_leave;
+} busy_thread;
+
+static void stay_in_joined(void *context, multicast_local_state state, int32_t pid,
+                           const char *text) {
+  busy_thread *t = context;
+  if (state != MULTICAST_LOCAL_JOINED) return;
+  gate_open(&t->entered);
+  gate_wait(&t->may_leave);
+}
+
+/* A released transport keeps its sockets until its thread, which may be inside one of the program's
+ * functions, has left the group. A child must not keep these sockets either. If it kept the
+ * listening socket, a new member of the group could connect to it and wait for an answer. */
+TEST_OF_BROKER(child_has_no_sockets_of_a_released_transport, NULL) {
+  SCOPED peer here;
+  peer busy;
+  busy_thread t = {GATE_INIT, GATE_INIT};
+  const int before = count_sockets();
+  peer_connect_to(&here, b);
+  transport_options options = peer_options(&busy, b->port);
+  options.changed = stay_in_joined;
+  options.context = &t;
+  CHECK_OK(multicast_local_connect(&options, &busy.transport));
+  gate_wait(&t.entered);
+  busy.transport.release(busy.transport.context);
+  CHECK(count_sockets() > before);
+  CHECK_EQ(count_sockets_of_child(), before);
+  gate_open(&t.may_leave);
+  EVENTUALLY(LOAD(here.gone) == 1);
+  CHECK_OK(multicast_broadcaster_destroy(busy.broadcaster));
+}
+
+#ifndef IS_WITHOUT_THREADS_IN_CHILDREN
+
+typedef struct joiner {
+  int port, has_ended;
+} joiner;
+
+static void *join_and_leave(void *context) {
+  joiner *j = context;
+  for (int i = 0; i < 200; ++i) {
+    peer first, second;
+    broker group = {.port = j->port};
+    peer_connect_to(&first, &group);
+    peer_connect_to(&second, &group);
+    peer_release(&second);
+    peer_release(&first);
+  }
+  STORE(j->has_ended, 1);
+  return NULL;
+}
+
+/* The children are created at any moment while transports open and close their sockets. */
+TEST_OF_BROKER(child_has_no_sockets_of_transports_that_join_or_leave, NULL) {
+  SCOPED peer here;
+  const int before = count_sockets();
+  joiner j = {b->port, 0};
+  peer_connect_to(&here, b); /* registers the fork handlers */
+  pthread_t thread = start_thread(join_and_leave, &j);
+  while (!LOAD(j.has_ended)) CHECK_EQ(count_sockets_of_child(), before);
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+#endif
+
 /* ---- Meeting --------------------------------------------------------------------------------- */
 
 static gate greeting = GATE_INIT;

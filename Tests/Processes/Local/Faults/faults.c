@@ -6,7 +6,9 @@
 
 #include "../../Transports/Faults/faults.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <unistd.h>
 
 transport_options all_options(peer *p, const broker *b) {
   transport_options options = peer_options(p, b->port);
@@ -91,6 +93,23 @@ TEST(transport_goes_on_without_descriptors) {
   expect_to_go_on_without(SOCKET, 4);
   expect_to_go_on_without(ACCEPTING, 2);
 }
+/* The library can record only descriptors below DESCRIPTORS_MAX, so the transport cannot join until
+ * the program has closed some files. */
+TEST_OF_BROKER(transport_joins_when_smaller_descriptors_are_free, NULL) {
+  int files[DESCRIPTORS_THERE], count = 0;
+  peer p;
+  do files[count] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  while (files[count++] < DESCRIPTORS_THERE - 1);
+  transport_options options = peer_reliable_options(&p, b->port);
+  CHECK_OK(multicast_local_connect(&options, &p.transport));
+  CHECK_ERROR(multicast_local_flush(&p.transport, 100000000), TIMEOUT);
+  CHECK_EQ(peer_stats(&p).connected, 0);
+  while (count > 0) close(files[--count]);
+  peer_flush(&p);
+  CHECK_EQ(peer_stats(&p).connected, 1);
+  peer_release(&p);
+}
+
 TEST(transport_goes_on_without_a_folder) {
   expect_to_go_on_without(FOLDER, 4);
   expect_to_go_on_without(STATUS, 4);

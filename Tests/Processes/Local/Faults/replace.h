@@ -21,6 +21,7 @@
 
 #define HELLO_NS ((uint64_t)HELLO_MS * 1000000)
 #define NAMES_MAX NAMES_THERE
+#define DESCRIPTORS_MAX DESCRIPTORS_THERE
 
 /* Makes the call, unless the test refuses it. */
 #define UNLESS_REFUSED(kind, error, call) (is_refused(kind, false) ? refuse(error) : (call))

@@ -32,6 +32,8 @@ enum {
 #define HELLO_MS 1000
 /* In these tests, a peer may observe or answer questions about at most NAMES_THERE names. */
 #define NAMES_THERE 600
+/* In these tests, the library can record only descriptors that are less than DESCRIPTORS_THERE. */
+#define DESCRIPTORS_THERE 960
 
 /* ---- For tests ------------------------------------------------------------------------------- */
 
