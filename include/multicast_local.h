@@ -328,7 +328,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 ///   - MULTICAST_ERROR_OUT_OF_MEMORY: it had no memory for the question, or this process has no
 ///     memory for its answer;
 ///   - MULTICAST_ERROR_TIMEOUT: it has not answered in time. An answer that comes later is dropped
-///     (`late` of multicast_local_stats).
+///     (`late` of multicast_local_stats). With MULTICAST_OVERFLOW_DROP_OLDEST, later publications
+///     may have overwritten the question before the peer could read it.
 /// Unknown peers are also asked. `visit` is not called for such a peer if it turns out not to
 /// answer questions about the name, or if the peer ends or the time is up before this is known.
 /// `peer` and `payload` are valid until `visit` returns; `payload` is NULL if it is empty. If
@@ -341,7 +342,8 @@ MULTICAST_API multicast_status multicast_local_reply(const multicast_local_quest
 /// @param payload     Copied; may be NULL if there are no bytes.
 /// @param size        Bytes at `payload`, up to `max_payload`.
 /// @param timeout_ns  The time limit in nanoseconds on the monotonic clock, which includes the wait
-///                    for room; MULTICAST_FOREVER means no limit.
+///                    for room; MULTICAST_FOREVER means no limit. Without a limit, a question that
+///                    was overwritten waits until the peer ends.
 /// @param visit       Called as described above; not NULL. It must not end the thread.
 /// @param context     Passed to `visit`.
 /// @return MULTICAST_OK: `visit` was called for all peers, or has returned false;

@@ -247,9 +247,9 @@ static inline multicast_mqtt_options multicast_mqtt_options_default(void) {
 MULTICAST_API multicast_status multicast_mqtt_connect(const multicast_mqtt_options *options,
                                                       multicast_transport *out);
 
-/// Waits until the broker has received all publications and subscriptions that were made before
-/// this call. With `qos` 0, it waits until the publications have been sent, and otherwise until
-/// they have been acknowledged.
+/// Waits until the broker has received all publications, subscriptions and unsubscriptions that
+/// were made before this call. With `qos` 0, it waits until the publications have been sent, and
+/// otherwise until they have been acknowledged.
 ///
 /// Call this function before a process ends, and after registering an observer that must not miss
 /// later notifications.
