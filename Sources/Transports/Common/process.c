@@ -1,28 +1,50 @@
 #include "process.h"
 
 #include <stddef.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t forking; /* this process while it forks, or its parent until enter_child(); atomic */
 static unsigned fork_count;
-
-void process_lock(void) { pthread_mutex_lock(&lock); }
-void process_unlock(void) { pthread_mutex_unlock(&lock); }
 
 static pthread_condattr_t monotonic;
 static bool (*start_engine)(void);
 static void (*call_in_child)(void);
 static bool is_ready;
 
-static void in_child(void) {
+/* Does the work of the handler in a child. The library's handler was registered earlier, so it runs
+ * earlier in the child, and may release transports. Therefore every function that depends on this
+ * work calls enter_child() first. */
+static void enter_child(void) {
+  const pid_t process = __atomic_load_n(&forking, __ATOMIC_RELAXED);
+  if (process == 0 || process == getpid()) return;
+  __atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
   ++fork_count;
   if (call_in_child != NULL) call_in_child();
+  process_unlock();
+}
+
+void process_lock(void) {
+  enter_child();
+  pthread_mutex_lock(&lock);
+}
+
+void process_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static void before_fork(void) {
+  process_lock();
+  __atomic_store_n(&forking, getpid(), __ATOMIC_RELAXED);
+}
+
+static void in_parent(void) {
+  __atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
   process_unlock();
 }
 
 static void start(void) {
   is_ready = pthread_condattr_init(&monotonic) == 0 &&
              pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
-             pthread_atfork(process_lock, process_unlock, in_child) == 0 &&
+             pthread_atfork(before_fork, in_parent, enter_child) == 0 &&
              __atomic_load_n(&start_engine, __ATOMIC_RELAXED)();
 }
 
@@ -36,7 +58,10 @@ bool process_start(bool (*engine)(void), void (*in_child_too)(void)) {
   return is_ready;
 }
 
-unsigned process_forks(void) { return fork_count; }
+unsigned process_forks(void) {
+  enter_child();
+  return fork_count;
+}
 
 void process_block_signals(sigset_t *before) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};

@@ -234,3 +234,42 @@ TEST_OF_BROKER(child_that_returns_from_retains_does_not_publish, NULL) {
   CHECK_EQ(waitpid(p.code, &end, 0), p.code);
   CHECK_EQ(end, 0);
 }
+
+static gate entered = GATE_INIT, may_leave = GATE_INIT;
+
+static bool stay_in_retains(void *context, const char *name, uint32_t event) {
+  gate_open(&entered);
+  gate_wait(&may_leave);
+  return false;
+}
+
+static void *notify(void *broadcaster) {
+  multicast_broadcaster_notify(*(multicast_broadcaster *)broadcaster, "n", 1, "x", 1);
+  return NULL;
+}
+
+static void *detach(void *broadcaster) {
+  multicast_broadcaster_attach(*(multicast_broadcaster *)broadcaster, NULL);
+  return NULL;
+}
+
+/* A thread detaches the transport, and waits for another thread's publication. In a child, which
+ * has neither thread, fork() itself releases the transport. */
+TEST_OF_BROKER(child_ends_although_a_thread_was_detaching, NULL) {
+  peer p;
+  int end = -1;
+  peer_connect_with(&p, b->port, &OPTIONS(.retains = stay_in_retains));
+  CHECK_OK(multicast_broadcaster_attach(p.broadcaster, &p.transport));
+  pthread_t notifies = start_thread(notify, &p.broadcaster);
+  gate_wait(&entered);
+  pthread_t detaches = start_thread(detach, &p.broadcaster);
+  pause_ms(A_WHILE_MS);
+  const pid_t child = fork();
+  if (child == 0) _exit(multicast_broadcaster_destroy(p.broadcaster) == MULTICAST_OK ? 0 : 1);
+  EVENTUALLY(waitpid(child, &end, WNOHANG) == child);
+  CHECK_EQ(end, 0);
+  gate_open(&may_leave);
+  join_thread(notifies);
+  join_thread(detaches);
+  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
+}
