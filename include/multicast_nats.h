@@ -231,8 +231,9 @@ MULTICAST_API multicast_status multicast_nats_connect(const multicast_nats_optio
 ///         subscriptions; MULTICAST_ERROR_TIMEOUT; MULTICAST_ERROR_INVALID_HANDLE: not a transport
 ///         of this library, or it has been released, perhaps during the call;
 ///         MULTICAST_ERROR_STATE: some publications were dropped during the wait, to make room for
-///         newer ones or because a connection was lost, and the others are done; or the function
-///         was called on the transport's thread or in the child of a fork.
+///         newer ones, or the connection ended before the server had confirmed them, so they may be
+///         lost; the others are done; or the function was called on the transport's thread or in
+///         the child of a fork.
 /// Threads:   several threads may wait. If the waiting thread is the one that runs `queue`, the
 ///            queue is not run during the wait.
 /// Cost:      a round trip to the server, if anything has been published or subscribed since the

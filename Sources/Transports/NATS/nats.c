@@ -358,6 +358,7 @@ static bool ask_server(nats_client *c, uint64_t deadline) {
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   nats_client *c = (nats_client *)base;
   const uint64_t ticket = base->outbox.tickets, change = client_changes(base);
+  if (c->confirmed < c->unsure) base->flushing->has_lost = true; /* this flush is the first */
   while (c->confirmed < ticket || c->confirmed_changes < change) {
     if (base->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
     if (now_ns() >= deadline) return MULTICAST_ERROR_TIMEOUT;

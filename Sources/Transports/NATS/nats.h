@@ -63,6 +63,7 @@ typedef struct nats_client {
   uint64_t sending_first;              /* ticket of the first publication in the current batch */
   uint64_t told; /* number of changes of names passed to libnats on this connection */
   uint64_t confirmed, confirmed_changes; /* last ticket and change that the server has confirmed */
+  uint64_t unsure; /* last ticket on a connection that ended before it was confirmed; 0 if none */
   refusal *refusals, *last_refusal;      /* not reported yet */
   unsigned refusal_count;
 

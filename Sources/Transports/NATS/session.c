@@ -620,6 +620,18 @@ static void tell_refusals(nats_client *c) {
   }
 }
 
+/* Called under the lock when a connection has ended, before its last batch is dropped. The server
+ * may never have read the earlier publications that it has not confirmed, so no flush may return
+ * MULTICAST_OK for them. */
+static void note_unconfirmed(nats_client *c) {
+  const uint64_t last = c->base.counts.sending > 0 ? c->sending_first - 1 : c->handed;
+  flushing *f;
+  if (c->confirmed >= last) return;
+  c->unsure = last;
+  for (f = c->base.flushing; f != NULL; f = f->next)
+    f->has_lost = f->has_lost || c->confirmed < f->ticket;
+}
+
 static void end_session(nats_client *c) {
   natsConnection *connection = c->connection;
   char reason[REASON_SIZE];
@@ -634,6 +646,7 @@ static void end_session(nats_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->connection = NULL;
   c->base.is_connected = false;
+  note_unconfirmed(c);
   client_drop_publications(&c->base, c->sending_first, c->base.counts.sending);
   c->base.counts.sending = 0;
   c->told = c->confirmed_changes = 0;

@@ -77,6 +77,7 @@ TEST_OF_BROKER(server_that_ends_meanwhile_loses_and_does_not_repeat, NULL) {
     }
   }
   EVENTUALLY(LOAD(here.connected) == LOAD(here.lost) + 1 && LOAD(here.lost) >= 1);
+  multicast_nats_flush(&here.transport, 10 * ns_of_second); /* some may be lost */
   peer_flush(&here);
   multicast_nats_stats stats = peer_stats(&here);
   CHECK_EQ(stats.waiting + stats.sending, 0);
@@ -341,8 +342,23 @@ TEST_OF_BROKER(what_is_being_written_when_the_server_ends_is_dropped, NULL) {
   CHECK_EQ(peer_stats(&here).dropped, stats.sending);
   CHECK_EQ(peer_stats(&here).sent, stats.sent);
   broker_start_again(b);
+  /* The server cannot have read what the system had accepted for it. */
+  CHECK_ERROR(multicast_nats_flush(&here.transport, 10 * ns_of_second), STATE);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&here).sent, accepted - (int)stats.sending);
+}
+
+TEST_OF_BROKER(flush_says_that_a_server_may_have_lost_something, NULL) {
+  SCOPED peer here;
+  peer_connect_to(&here, b);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
+  for (int i = 0; i < 10; ++i) CHECK_OK(peer_publish(&here, "n", 1, "x", 1));
+  EVENTUALLY(peer_stats(&here).sent == 10);
+  CHECK_ERROR(multicast_nats_flush(&here.transport, 1), TIMEOUT);
+  broker_end(b, SIGKILL);
+  broker_start_again(b);
+  CHECK_ERROR(multicast_nats_flush(&here.transport, 10 * ns_of_second), STATE);
+  peer_flush(&here);
 }
 
 TEST_OF_BROKER(silent_server_is_left, NULL) {
