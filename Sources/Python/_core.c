@@ -28,6 +28,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "multicast.h"
 
@@ -75,6 +77,8 @@ typedef struct held {
   wire wire;
   int limit; /* the maximum number of arguments */
   bool sender_is_weak;
+  bool is_once; /* this file makes sure that it is called once */
+  bool is_over; /* it was called once */
 } held;
 
 /* The number of fields from `function` to `args`, and how many of them the collector clears. */
@@ -88,20 +92,26 @@ typedef struct frame {
   struct frame *self; /* distinguishes the frame from a copy of its bytes by C code */
   struct frame *outer;
   multicast target;
-  PyObject *args, *kwargs, *sender, *results, *errors, *interruption, *greenlet;
+  PyObject *args, *kwargs, *sender, *results, *errors, *interruption;
   held *token, *payload; /* the current registration and its payload */
+  void *woken; /* during a run of a queue: the context of its postponed `wake` */
   int64_t skipped;
   uint32_t event;
-  unsigned char keeps_coroutines;
+  unsigned char keeps_coroutines, is_run;
 } frame;
 
 static _Thread_local frame *current;
 
+/* The greenlet of `current`. Not in the frame, because a greenlet that is not running has no stack:
+ * its frames have been moved away. */
+static _Thread_local PyObject *inside;
+
 static node orphans = {&orphans, &orphans}, deferred = {&deferred, &deferred};
-static atomic_int is_over, is_forking;
+static atomic_int is_over, is_forking, is_anything_shared;
 
 static PyTypeObject *core_type, *held_type, *token_type, *coroutine_type;
-static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake, *get_greenlet;
+static PyObject *fail, *group, *accepts, *known, *on_coroutine, *on_wake;
+static PyObject *greenlet_name, *get_greenlet;
 
 /* Maps the wires of live payloads to their addresses. Stale or forged wires are not found. */
 static PyObject *payloads;
@@ -165,6 +175,17 @@ static void forget_payload(held *payload) {
   Py_XDECREF(key);
 }
 
+/* Whether a removal may call C code, as the `listeners_changed` of a multicast that C has created.
+ * The removal then releases the interpreter's lock, because the C code may wait for a thread that
+ * needs it. */
+#define MAY_CALL_C atomic_load(&is_anything_shared)
+
+static void end_registration(multicast_token token) {
+  PyThreadState *state = MAY_CALL_C ? PyEval_SaveThread() : NULL;
+  multicast_token_remove_within(token, 0);
+  if (state != NULL) PyEval_RestoreThread(state);
+}
+
 /* After the exit handlers, the interpreter may be shutting down, so C threads must not call it. */
 static int is_too_late(void) {
   return atomic_load(&is_over) && PyGILState_GetThisThreadState() == NULL;
@@ -194,14 +215,30 @@ static void note_error(frame *here) {
   Py_XDECREF(trace);
 }
 
-/* Reports an exception thrown by Python code that the library has called. An interrupt is never
- * lost: an invocation on this thread raises it, or it is signalled again. */
+static int raise_error(void *error) {
+  PyErr_SetObject((PyObject *)Py_TYPE((PyObject *)error), error);
+  Py_DECREF((PyObject *)error);
+  return -1;
+}
+
+/* Makes the main thread raise an exception soon, if a signal handler may have raised it. */
+static int raise_soon(PyObject *error) {
+  int is_main = syscall(SYS_gettid) == getpid();
+  if (!PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt) &&
+      !(is_main && PyErr_GivenExceptionMatches(error, PyExc_SystemExit)))
+    return 0;
+  Py_INCREF(error);
+  if (Py_AddPendingCall(raise_error, error) == 0) return 1;
+  Py_DECREF(error);
+  return 0;
+}
+
+/* Reports an exception thrown by Python code that the library has called. The exception of a signal
+ * handler is never lost: an invocation on this thread raises it, or the main thread does so. */
 static void report(frame *outer, PyObject *error) {
   if (outer != NULL) {
     note(outer, error);
-  } else if (PyErr_GivenExceptionMatches(error, PyExc_KeyboardInterrupt)) {
-    PyErr_SetInterrupt();
-  } else {
+  } else if (!raise_soon(error)) {
     PyErr_SetObject((PyObject *)Py_TYPE(error), error);
     PyErr_WriteUnraisable(NULL);
   }
@@ -225,7 +262,10 @@ static void call_back(PyObject *function, PyObject *first, PyObject *second) {
     frame here = {0};
     result = PyObject_CallFunctionObjArgs(function, first, second, NULL);
     if (result == NULL) note_error(&here);
-    if (here.errors != NULL) tries = 2;
+    if (result == NULL &&
+        (here.interruption == NULL ||
+         !PyErr_GivenExceptionMatches(here.interruption, PyExc_KeyboardInterrupt)))
+      tries = 2;
     report_all(&here, here.interruption != NULL ? current : NULL);
   }
   Py_XDECREF(result);
@@ -294,12 +334,15 @@ static void call_in(held *token, frame *here) {
     function = strong;
     strong = NULL;
   }
-  if (!is_wanted || function == NULL || function == Py_None || strong == Py_None) {
+  if (!is_wanted || token->is_over || function == NULL || function == Py_None ||
+      strong == Py_None) {
     here->skipped++;
     return;
   }
   Py_INCREF(function);
   Py_XINCREF(strong);
+  token->is_over = token->is_once;
+  if (token->is_once) end_registration(multicast_token_current());
   here->token = token;
   result = call_with(token, function, strong, here);
   if (result != NULL && Py_TYPE(result) == coroutine_type && !here->keeps_coroutines) {
@@ -316,12 +359,43 @@ static void call_in(held *token, frame *here) {
   here->token = NULL;
 }
 
+/* Begins an invocation, a run of a queue, or a call from C. Because greenlets switch stacks without
+ * the library's knowledge, only one greenlet per thread may be inside a delegate. */
+static int enter(frame *here) {
+  PyObject *module;
+  here->self = here;
+  here->outer = current;
+  if (get_greenlet == NULL) {
+    module = PyDict_GetItem(PyImport_GetModuleDict(), greenlet_name);
+    if (module != NULL) get_greenlet = PyObject_GetAttrString(module, "getcurrent");
+    PyErr_Clear(); /* the module is being imported */
+  }
+  if (get_greenlet != NULL) {
+    PyObject *greenlet = PyObject_CallFunctionObjArgs(get_greenlet, NULL);
+    if (greenlet == NULL) return 0;
+    Py_DECREF(greenlet); /* only its address is compared */
+    if (current == NULL || inside == NULL) inside = greenlet;
+    if (inside != greenlet) {
+      PyErr_SetString(PyExc_RuntimeError, "another greenlet of this thread is inside a delegate");
+      return 0;
+    }
+  }
+  current = here;
+  return 1;
+}
+
 /* Makes a call that comes from a queue, a replay, a deferred invocation, or C code. */
 static void call_foreign(held *token, uint32_t event, const void *address, size_t size) {
   if (is_too_late()) return;
   PyGILState_STATE state = PyGILState_Ensure();
   frame *outer = current;
-  frame here = {.self = &here, .outer = outer, .target = token->target_id, .event = event};
+  frame here = {.target = token->target_id, .event = event};
+  if (!enter(&here)) {
+    note_error(&here);
+    report_all(&here, NULL);
+    PyGILState_Release(state);
+    return;
+  }
   here.payload = find_payload(address, size);
   Py_XINCREF(here.payload);
   if (here.payload != NULL) {
@@ -332,14 +406,12 @@ static void call_foreign(held *token, uint32_t event, const void *address, size_
     here.args = Py_BuildValue("(y#)", address, (Py_ssize_t)size); /* None for NULL */
   }
   if (outer != NULL) {
-    here.greenlet = outer->greenlet;
     if (outer->interruption != NULL) own(&here.interruption, outer->interruption);
     if (outer->target.id == here.target.id && token->queue == NULL) {
       here.results = outer->results;
       here.keeps_coroutines = outer->keeps_coroutines;
     }
   }
-  current = &here;
   here.args == NULL ? note_error(&here) : call_in(token, &here);
   current = outer;
   if (outer != NULL) outer->skipped += here.skipped;
@@ -371,7 +443,7 @@ static void let_deferred_go(void) {
       clear_references(object, REFERENCE_COUNT);
     else
       forget_payload(object);
-    if (on_end != NULL) call_back(on_end, NULL, NULL);
+    if (on_end != NULL && on_end != Py_None) call_back(on_end, NULL, NULL);
     Py_XDECREF(on_end);
     Py_DECREF(object);
   }
@@ -428,24 +500,6 @@ static PyObject *failed(int64_t status) {
   PyObject *result = PyErr_Occurred() ? NULL : PyObject_CallFunction(fail, "L", (long long)status);
   Py_XDECREF(result);
   return NULL;
-}
-
-/* Begins an invocation or a run of a queue. Because greenlets switch stacks without the library's
- * knowledge, only one greenlet per thread may be inside a delegate. */
-static int enter(frame *here) {
-  here->self = here;
-  here->outer = current;
-  if (get_greenlet != NULL) {
-    here->greenlet = PyObject_CallFunctionObjArgs(get_greenlet, NULL);
-    if (here->greenlet == NULL) return 0;
-    Py_DECREF(here->greenlet); /* the greenlet is running, so it exists as long as the frame */
-    if (current != NULL && current->greenlet != NULL && current->greenlet != here->greenlet) {
-      PyErr_SetString(PyExc_RuntimeError, "another greenlet of this thread is inside a delegate");
-      return 0;
-    }
-  }
-  current = here;
-  return 1;
 }
 
 /* Ends an invocation or run that enter() began, and raises the delegates' exceptions. */
@@ -552,7 +606,7 @@ static PyObject *core_run(core *self, PyObject *args) {
 
 /* Called when the object of a weak registration has been freed. */
 static PyObject *target_is_gone(PyObject *token, PyObject *reference) {
-  multicast_token_remove_within(((held *)token)->token, 0);
+  end_registration(((held *)token)->token);
   Py_RETURN_NONE;
 }
 
@@ -602,6 +656,9 @@ static PyObject *core_add(core *self, PyObject *args) {
   own(&token->lifetime, lifetime);
   how.priority = (int32_t)priority;
   how.release = release_context;
+  /* The library knows nothing about senders, and takes a call that is skipped for the only one. */
+  token->is_once = how.flags & MULTICAST_ONCE && (queue == Py_None || token->sender != NULL);
+  if (token->is_once) how.flags &= ~MULTICAST_ONCE;
   token->wire.number = ++last_number;
   hold(self, token);
   PyThreadState *state = self->replays || self->is_shared ? PyEval_SaveThread() : NULL;
@@ -610,7 +667,7 @@ static PyObject *core_add(core *self, PyObject *args) {
   if (state != NULL) PyEval_RestoreThread(state);
   if (leave(&here) && status == MULTICAST_OK) return (PyObject *)token;
   if (status == MULTICAST_OK) /* a replay has raised an exception, so undo the add */
-    multicast_token_remove_within(token->token, 0);
+    end_registration(token->token);
   else
     failed(status);
   Py_DECREF(token);
@@ -682,9 +739,13 @@ static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
 static PyObject *core_open(core *self, PyObject *args) {
   multicast_create_options how = MULTICAST_CREATE_OPTIONS_INIT;
   PyObject *function, *target;
+  long long replay;
   held *hook = NULL;
-  if (!PyArg_ParseTuple(args, "zIIOO", &how.label, &how.reentry, &how.replay, &function, &target))
+  if (!PyArg_ParseTuple(args, "zILOO", &how.label, &how.reentry, &replay, &function, &target))
     return NULL;
+  if (replay < 0 || replay > UINT32_MAX)
+    return PyErr_Format(PyExc_ValueError, "a replay is from 0 to 2^32 - 1: %lld", replay);
+  how.replay = (uint32_t)replay;
   if (self->handle.id != 0) return failed(MULTICAST_ERROR_STATE);
   self->ownership = OWNED;
   self->replays = how.replay > 0;
@@ -789,9 +850,9 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
  * its registrations without waiting; wait() then waits for their calls. Functions that may call C
  * code release the lock, because the C code may wait for a thread that needs it. */
 #define FUNCTIONS(X)                                                                          \
-  X(end_token, 0, multicast_token_remove_within((multicast_token){id}, 0))                    \
-  X(end_lifetime, 0, multicast_lifetime_end_within((multicast_lifetime){id}, 0))              \
-  X(end_queue, 0, multicast_queue_destroy_within((multicast_queue){id}, 0))                   \
+  X(end_token, MAY_CALL_C, multicast_token_remove_within((multicast_token){id}, 0))           \
+  X(end_lifetime, MAY_CALL_C, multicast_lifetime_end_within((multicast_lifetime){id}, 0))     \
+  X(end_queue, MAY_CALL_C, multicast_queue_destroy_within((multicast_queue){id}, 0))          \
   X(end_multicast, 1, multicast_destroy_within((multicast){id}, 0))                           \
   X(end_broadcaster, 1, multicast_broadcaster_destroy_within((multicast_broadcaster){id}, 0)) \
   X(clear, 1, multicast_remove_all_within((multicast){id}, 0, NULL))                          \
@@ -809,6 +870,7 @@ static PyObject *wait_for(PyObject *module, PyObject *args) {
   X(broadcaster_default, 0, (int64_t)multicast_broadcaster_default().id)                      \
   X(create_error, 0, multicast_create_error())                                                \
   X(version, 0, multicast_version())                                                          \
+  X(share, 0, (atomic_store(&is_anything_shared, 1), 0))                                      \
   X(finish, 0, (atomic_store(&is_over, 1), 0))
 
 #define DEFINE(name, gives_lock_up, result)                                                   \
@@ -828,7 +890,11 @@ static PyObject *token_properties(PyObject *module, PyObject *handle) {
   if (multicast_token_get_registration((multicast_token){PyLong_AsUnsignedLongLongMask(handle)},
                                        &one) < 0)
     return Py_BuildValue("(OOO)", Py_None, Py_False, Py_None);
-  return Py_BuildValue("(iOz)", (int)one.priority, one.is_paused ? Py_True : Py_False, one.label);
+  PyObject *is_paused = one.is_paused ? Py_True : Py_False;
+  if (one.label == NULL) return Py_BuildValue("(iOO)", (int)one.priority, is_paused, Py_None);
+  /* The library may have cut the label inside a character. */
+  PyObject *label = PyUnicode_DecodeUTF8(one.label, (Py_ssize_t)strlen(one.label), "ignore");
+  return Py_BuildValue("(iON)", (int)one.priority, is_paused, label);
 }
 
 static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
@@ -839,9 +905,14 @@ static PyObject *broadcaster_multicast(PyObject *module, PyObject *args) {
   return PyLong_FromUnsignedLongLong(found.id);
 }
 
-/* Called when a call has been queued. `context` is the queue's number in _queue.py. */
+/* Called when a call has been queued, or when a run has left calls in the queue. `context` is the
+ * queue's number in _queue.py. */
 static void wake(void *context) {
   if (is_too_late()) return;
+  if (current != NULL && current->is_run) { /* queue_run() may go on, so it decides */
+    current->woken = context;
+    return;
+  }
   PyGILState_STATE state = PyGILState_Ensure();
   PyObject *number = PyLong_FromVoidPtr(context);
   if (number != NULL) call_back(on_wake, number, NULL);
@@ -862,11 +933,20 @@ static PyObject *queue_create(PyObject *module, PyObject *args) {
 static PyObject *queue_run(PyObject *module, PyObject *args) {
   unsigned long long id;
   Py_ssize_t max;
-  frame here = {0};
+  int64_t count = 0, one = 1;
+  frame here = {.is_run = 1};
   if (!PyArg_ParseTuple(args, "Kn", &id, &max) || !enter(&here)) return NULL;
-  int64_t count = multicast_queue_run((multicast_queue){id}, max < 0 ? 0 : (size_t)max);
+  if (max <= 0) max = (Py_ssize_t)multicast_queue_wait((multicast_queue){id}, 0);
+  /* Makes the calls one by one, so that after an interruption the other calls stay queued. */
+  do {
+    here.woken = NULL;
+    one = multicast_queue_run((multicast_queue){id}, 1);
+    count += one > 0;
+  } while (count < max && one > 0 && here.interruption == NULL);
+  current = here.outer;
+  if (here.woken != NULL) wake(here.woken);
   if (!leave(&here)) return NULL;
-  return count < 0 ? failed(count) : PyLong_FromLongLong(count);
+  return count == 0 && one < 0 ? failed(one) : PyLong_FromLongLong(count);
 }
 
 static PyObject *queue_stats(PyObject *module, PyObject *handle) {
@@ -899,11 +979,6 @@ static PyObject *setup(PyObject *module, PyObject *args) {
     return NULL;
   memcpy(&mark, PyBytes_AsString(new_mark), sizeof mark);
   Py_INCREF(args); /* keeps all of them alive forever */
-  Py_RETURN_NONE;
-}
-
-static PyObject *set_greenlet(PyObject *module, PyObject *function) {
-  if (get_greenlet == NULL) own(&get_greenlet, function);
   Py_RETURN_NONE;
 }
 
@@ -974,7 +1049,6 @@ static PyMethodDef functions[] = {
     {"current_call", current_call, METH_NOARGS, NULL},
     {"status_message", status_message, METH_O, NULL},
     {"setup", setup, METH_VARARGS, NULL},
-    {"set_greenlet", set_greenlet, METH_O, NULL},
     {"after_fork", after_fork, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -992,9 +1066,11 @@ static int execute(PyObject *module) {
     return -1;
   }
   payloads = PyDict_New();
+  greenlet_name = PyUnicode_InternFromString("greenlet");
   /* These handlers are registered after the library's handlers, so `is_forking` is still set when
    * the library releases objects in the child. */
-  if (payloads == NULL || pthread_atfork(fork_begins, fork_is_over, NULL) != 0 ||
+  if (payloads == NULL || greenlet_name == NULL ||
+      pthread_atfork(fork_begins, fork_is_over, NULL) != 0 ||
       !add_type(module, "Core", &core_spec, &core_type) ||
       !add_type(module, "Held", &held_spec, &held_type)) {
     if (!PyErr_Occurred()) PyErr_NoMemory();

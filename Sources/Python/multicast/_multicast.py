@@ -98,12 +98,14 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         self: Any = cls.__new__(cls)
         self._options = name, None, Reentry.RECURSE, 0
         self._handle, self._ownership, self._is_shared = handle, ownership, True
+        _core.share(0)
         return self  # type: ignore[no-any-return]
 
     @property
     def handle(self) -> int:
         """The `id` of the multicast, for C code, which may add delegates and invoke it."""
         self._is_shared = True
+        _core.share(0)
         return self._handle
 
     # ---- Adding and removing ---------------------------------------------------------------------
@@ -137,8 +139,6 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
             raise TypeError(f"not a Lifetime: {lifetime!r}")
         if self._options[1] is not None:
             check(function, len(self._options[1]))
-        if "greenlet" in sys.modules:
-            _core.set_greenlet(sys.modules["greenlet"].getcurrent)
         held, target = split(function, weak)
         token: Token = self._add(
             held, target, sender, queue, 0 if queue is None else queue._handle, lifetime,
@@ -304,6 +304,7 @@ class Broadcaster:
         self._is_shared = True
         for one in list(self._multicasts.values()):
             one._is_shared = True
+        _core.share(0)
         return self._handle
 
     def __getitem__(self, name: str) -> "AnyMulticast":

@@ -124,7 +124,11 @@ class Queue(Owner):
         worker = _Worker(name)
         self.attach(worker.calls.put)
         self._worker = worker
-        worker.thread.start()
+        try:
+            worker.thread.start()
+        except BaseException:
+            self._leave()
+            raise
         return self
 
     def stop(self, timeout: "float | None" = None) -> bool:
@@ -196,7 +200,7 @@ class _Worker:
                 return
             try:
                 make()
-            except Exception as error:
+            except BaseException as error:
                 threading.excepthook(threading.ExceptHookArgs(
                     (type(error), error, error.__traceback__, self.thread)))
 
@@ -212,7 +216,7 @@ def on_wake(number: int) -> None:
 
 
 def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -> None:
-    if queue is None or (loop := queue._loop) is None:
+    if queue is None or (loop := queue._loop) is None or loop.is_closed():
         coroutine.close()
         raise TypeError("an async delegate needs invoke_async(), or a queue on a loop of asyncio")
     task = loop.create_task(coroutine)
@@ -223,8 +227,7 @@ def on_coroutine(queue: "Queue | None", coroutine: "Coroutine[Any, Any, Any]") -
 def forget_loops() -> None:
     """Detaches all queues in the child of a fork, which lacks the parent's loops and threads."""
     for queue in list(_queues.values()):
-        queue.detach()
-        queue._worker = None
+        queue._leave()  # if a delegate on the queue's thread has forked, that thread ends
 
 
 os.register_at_fork(after_in_child=forget_loops)
@@ -240,8 +243,8 @@ class Stream(Generic[T]):
 
     def __init__(self, add: "Callable[..., Any]", capacity: int, overflow: Overflow) -> None:
         self.dropped = 0
-        self._arrived: "deque[T]" = deque()
-        self._capacity, self._overflow = capacity, overflow
+        self._arrived: "deque[T]" = deque(maxlen=capacity)  # drops the oldest payload by itself
+        self._overflow = overflow
         self._waiter: "Optional[tuple[asyncio.AbstractEventLoop, asyncio.Event]]" = None
         # `break` in an `async for` frees the stream, which ends the registration.
         self.token = add(self._arrive)
@@ -249,11 +252,10 @@ class Stream(Generic[T]):
         self.token.on_end = lambda: _wake(weak())
 
     def _arrive(self, payload: T) -> None:
-        if len(self._arrived) >= self._capacity:
+        if len(self._arrived) == self._arrived.maxlen:
             self.dropped += 1
             if self._overflow is Overflow.REFUSE:
                 return
-            self._arrived.popleft()
         self._arrived.append(payload)
         _wake(self)
 

@@ -16,8 +16,8 @@ static const uint64_t ns_of_second = 1000000000u;
 static const uint64_t ns_of_millisecond = 1000000u;
 
 /* The first call in a process registers fork handlers and calls `engine` to initialize the engine.
- * The handlers count forks, and call `in_child` in each child, inside fork() and under the lock. All calls must
- * pass the same functions. Returns whether the first call has succeeded. */
+ * The handlers count forks, and call `in_child` in each child, inside fork() and under the lock.
+ * All calls must pass the same functions. Returns whether the first call has succeeded. */
 bool process_start(bool (*engine)(void), void (*in_child)(void));
 /* Returns the number of forks since process_start(): 0 in the process that called it, 1 in its
  * child processes, and so on. */
