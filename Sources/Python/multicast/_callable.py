@@ -2,7 +2,7 @@
 
 import inspect
 from functools import partial
-from types import BuiltinMethodType, FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Callable, NamedTuple, Optional
 
 ANY = 2**31 - 1  # more than any call has arguments
@@ -34,14 +34,18 @@ def split(function: Any, weak: "bool | None" = None) -> "tuple[Any, Any]":
         return Unbound(function.func.__func__, function.args, function.keywords), function.func.__self__
     if not weak:
         return function, None
-    if kind is BuiltinMethodType:
-        owner = function.__self__
-        return getattr(type(owner), function.__name__, None), owner
-    return None, function
+    if not issubclass(kind, BuiltinMethodType):
+        return None, function
+    owner = function.__self__
+    for base in type(owner).__mro__:
+        method = vars(base).get(function.__name__)
+        if type(method) is MethodDescriptorType and method.__get__(owner) == function:
+            return method, owner
+    return function, None  # a function of a module or a class
 
 
 def matches(one: Any, function: "Callable[..., Any]", held: Any, target: Any) -> bool:
-    """Whether a registration belongs to `function`, where `held, target = split(function)`."""
+    """Whether a registration belongs to `function`, where `held, target = split(function, True)`."""
     if one._target is not None:
         own = one._target()
         if one._function is None:
@@ -65,20 +69,28 @@ def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optio
 
     With `is_bound`, the first argument is not counted, because it is the object of a method.
     """
+    most, names = ANY, None
     if type(function) is FunctionType:
         code = function.__code__
-        names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-        most = ANY if code.co_flags & inspect.CO_VARARGS else code.co_argcount - is_bound
-        return most, None if code.co_flags & inspect.CO_VARKEYWORDS else frozenset(names)
+        if not code.co_flags & inspect.CO_VARARGS:
+            most = code.co_argcount - is_bound
+        if not code.co_flags & inspect.CO_VARKEYWORDS:
+            first = max(code.co_posonlyargcount, min(is_bound, code.co_argcount))
+            names = frozenset(code.co_varnames[first:code.co_argcount + code.co_kwonlyargcount])
+        if not function.__dict__:  # otherwise, the attributes may name the function it decorates
+            return most, names
     if isinstance(function, Unbound):
-        most, known = accepts(function.function, True)
-        return max(0, most - len(function.args)), known
+        function = partial(function.function, function, *function.args, **function.keywords)
+    elif is_bound:
+        function = MethodType(function, function)
     parameters = _parameters(function)
     kinds = [one.kind for one in parameters]
-    most = sum(kind <= kind.POSITIONAL_OR_KEYWORD for kind in kinds) - is_bound
-    return (ANY if inspect.Parameter.VAR_POSITIONAL in kinds else max(0, most),
-            None if inspect.Parameter.VAR_KEYWORD in kinds
-            else frozenset(one.name for one in parameters))
+    if most == ANY and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        most = sum(kind <= kind.POSITIONAL_OR_KEYWORD for kind in kinds)
+    if names is None and inspect.Parameter.VAR_KEYWORD not in kinds:
+        names = frozenset(one.name for one in parameters
+                          if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
+    return most, names
 
 
 def known(kwargs: "dict[str, Any]", names: "frozenset[str]") -> "dict[str, Any]":
@@ -98,11 +110,13 @@ def check(function: "Callable[..., Any]", count: int) -> None:
 
 def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
     # Do not inspect C functions, because that is slow, and their own errors name missing arguments.
-    try:
-        known = inspect.signature(_anything if isinstance(function, type(len)) else function)
-    except (ValueError, TypeError):
-        known = inspect.signature(_anything)
-    return list(known.parameters.values())
+    for one in () if isinstance(function, type(len)) else (
+            function, MethodType(type(function).__call__, function)):
+        try:
+            return list(inspect.signature(one).parameters.values())
+        except Exception:  # inspect compares the callable, and the comparison may fail
+            pass
+    return list(inspect.signature(_anything).parameters.values())
 
 
 def _anything(*args: Any, **kwargs: Any) -> None:

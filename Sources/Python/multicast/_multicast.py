@@ -4,7 +4,6 @@ import asyncio
 import sys
 from contextlib import contextmanager
 from enum import Enum
-from functools import partial
 from types import CoroutineType, GenericAlias
 from typing import (
     TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Iterator, Optional, Sequence, TypeVar)
@@ -51,6 +50,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 ONCE, LATEST, NO_REPLAY = 1, 4, 8
 FOREIGN, OWNED, NAMED = range(3)
+NOT_COPIED = "_options", "on_add", "_instance"
 
 
 class Reentry(Enum):
@@ -123,7 +123,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         priority  Callables with a higher priority are called first.
         events    The events for which the callable is called, 0 to 63 (default: all).
         once      The callable is called at most once.
-        unique    Equal callables are removed first.
+        unique    Equal callables are removed as soon as this one has been added.
         latest    With a queue, only the newest call to the callable stays queued.
         replay    If False, the callable does not receive the last invocations.
         sender    Only this sender's invocations call the callable. It is held weakly if possible.
@@ -213,27 +213,28 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     def _find(self, function: "Callable[..., Any]") -> "list[Token]":
         """Returns an equal callable's registrations, even removed ones, in order of addition."""
-        held, target = split(function)
+        held, target = split(function, True)
         return [one for one in self._held() if matches(one, function, held, target)]
 
     # ---- Invoking --------------------------------------------------------------------------------
 
     if TYPE_CHECKING:
-        def __call__(self, *args: "Unpack[Ts]", **kwargs: Any) -> int: ...
-        def invoke(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+        def __call__(self, /, *args: "Unpack[Ts]", **kwargs: Any) -> int: ...
+        def invoke(self, /, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                    **kwargs: Any) -> int: ...
 
-    def _invoke_with(self, *args: Any, event: int = 0, sender: object = None, **kwargs: Any) -> int:
+    def _invoke_with(self, /, *args: Any, event: int = 0, sender: object = None,
+                     **kwargs: Any) -> int:
         return self._run(args, kwargs, event, sender, None, False)
 
-    def collect(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+    def collect(self, /, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                 **kwargs: Any) -> "list[Any]":
         """Invokes, and returns the results of all calls that are not queued, in order."""
         results: "list[Any]" = []
         self._run(args, kwargs, event, sender, results, False)
         return results
 
-    async def invoke_async(self, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
+    async def invoke_async(self, /, *args: "Unpack[Ts]", event: int = 0, sender: object = None,
                            **kwargs: Any) -> "list[Any]":
         """Invokes, and concurrently awaits the coroutines that async delegates have returned.
 
@@ -243,12 +244,11 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         results: "list[Any]" = []
         try:
             self._run(args, kwargs, event, sender, results, True)
-        except BaseException:
+            return await _await_all(list(results))
+        finally:
             for one in results:
                 if type(one) is CoroutineType:
-                    one.close()
-            raise
-        return await _await_all(results)
+                    one.close()  # after a failure or a cancellation, it may not have begun
 
     @contextmanager
     def paused(self) -> "Iterator[None]":
@@ -270,8 +270,15 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         """A copied or unpickled multicast is a new multicast without delegates."""
         if self._ownership != OWNED:
             return cannot_copy(self)
-        label, arguments, reentry, replay = self._options
-        return partial(type(self), label, arguments=arguments, reentry=reentry, replay=replay), ()
+        own = {name: value for name, value in vars(self).items() if name not in NOT_COPIED}
+        return _remake, (type(self), *self._options), own
+
+
+def _remake(kind: Any, label: "str | None", arguments: Any, reentry: Reentry, replay: int) -> Any:
+    # The __init__ of a derived class may have other parameters, so do not call it.
+    made = Multicast.__new__(kind)
+    Multicast.__init__(made, label, arguments=arguments, reentry=reentry, replay=replay)
+    return made
 
 
 class Broadcaster:
@@ -343,7 +350,7 @@ class Broadcaster:
         chosen = self.names() if name is None else [name]
         return all([self[one].clear(timeout) for one in chosen])
 
-    def notify(self, name: str, *args: Any, event: int = 0, sender: object = None,
+    def notify(self, name: str, /, *args: Any, event: int = 0, sender: object = None,
                **kwargs: Any) -> int:
         """Invokes the multicast of a name. Returns 0 if the name has never had an observer."""
         if name in self._multicasts or self._is_shared:
@@ -398,6 +405,7 @@ async def _await_all(results: "list[Any]") -> "list[Any]":
     waiting = [run(*one) for one in enumerate(results) if type(one[1]) is CoroutineType]
     if not waiting:
         return results
+    cancellations: "list[BaseException]" = []
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -406,9 +414,11 @@ async def _await_all(results: "list[Any]") -> "list[Any]":
             for one in waiting:
                 nursery.start_soon(lambda one: one, one)
     else:
-        for error in await asyncio.gather(*waiting, return_exceptions=True):
-            if error is not None:
-                raise error  # a delegate has cancelled its own task
-    if failures:
-        raise group([failures[index] for index in sorted(failures)])
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        cancellations = [error for error in ended if error is not None]
+    failed = group([failures[index] for index in sorted(failures)]) if failures else None
+    if cancellations:
+        raise cancellations[0] from failed  # a delegate has cancelled its own task
+    if failed is not None:
+        raise failed
     return results

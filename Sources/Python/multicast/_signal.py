@@ -30,6 +30,18 @@ class Bound(Multicast["Unpack[Ts]"]):
         return self._instance()
 
 
+class _Home(weakref.ref[Any]):
+    """A weak reference to an object, in which the object keeps a multicast as long as it lives.
+
+    The attributes of a copied object refer to the original's home, or to None after pickling.
+    """
+
+    bound: "Optional[Bound[Unpack[tuple[Any, ...]]]]" = None
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+
 class Signal(Typed["Unpack[Ts]"]):
     """`class Model: changed = Signal(str, int)` gives each Model a Multicast[str, int].
 
@@ -71,7 +83,9 @@ class Signal(Typed["Unpack[Ts]"]):
             found = Bound(arguments=self.types, **self._options)
             try:
                 found._instance = weakref.ref(instance)
-                object.__setattr__(instance, self._key, found)
+                home = _Home(instance, lambda home: vars(home).clear())
+                home.bound = found
+                object.__setattr__(instance, self._key, home)
             except (AttributeError, TypeError):
                 raise TypeError(f"{type(instance).__name__} has __slots__: add {self._key!r} and "
                                 "'__weakref__' to them") from None
@@ -79,8 +93,8 @@ class Signal(Typed["Unpack[Ts]"]):
 
     def made(self, instance: object) -> "Optional[Bound[Unpack[Ts]]]":
         """The multicast of an instance, if it has been used; otherwise None."""
-        found = getattr(instance, self._key, None)  # in its __dict__ or in a slot
-        return found if found is not None and found._instance() is instance else None
+        home = getattr(instance, self._key, None)  # in its __dict__ or in a slot
+        return home.bound if type(home) is _Home and home() is instance else None
 
     def __set__(self, instance: object, value: object) -> None:
         raise AttributeError(f"{self.name} is a signal: add delegates to it")
@@ -120,7 +134,9 @@ def evented(cls: K) -> K:
         for name in ("__module__", "__qualname__", "__doc__"):
             members[name] = getattr(cls, name)
         meta: Any = type(cls)
-        return meta(cls.__name__, (cls,), members)  # type: ignore[no-any-return]
+        made = meta(cls.__name__, (cls,), members)
+        made.__parameters__ = getattr(cls, "__parameters__", ())  # for Box[int]
+        return made  # type: ignore[no-any-return]
     for name, value in members.items():
         setattr(cls, name, value)
         if isinstance(value, Signal):
@@ -133,7 +149,8 @@ def _telling(assign: "Callable[..., None]") -> "Callable[[Any, str, Any], None]"
         kind, one, every, old = type(self), None, None, dataclasses.MISSING
         signal = getattr(kind, f"{name}_changed", None) if name in kind.__dataclass_fields__ else None
         if isinstance(signal, Signal):
-            one, every = signal.made(self), kind.changed.made(self)
+            one = signal.made(self)
+            every = kind.changed.made(self) if isinstance(kind.changed, Signal) else None
         if one is not None or every is not None:
             old = getattr(self, name, dataclasses.MISSING)
             if are_equal(old, value):
