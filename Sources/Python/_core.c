@@ -641,6 +641,8 @@ static PyObject *core_add(core *self, PyObject *args) {
     return NULL;
   if (priority < INT32_MIN || priority > INT32_MAX)
     return PyErr_Format(PyExc_ValueError, "a priority is from -2^31 to 2^31 - 1: %lld", priority);
+  if (how.flags & MULTICAST_LATEST && sender != Py_None)
+    return PyErr_Format(PyExc_ValueError, "`latest` would drop the calls of the sender for others");
   held *token = new_registration(function, target);
   frame here = {.target = self->handle};
   if (token == NULL || !enter(&here)) {

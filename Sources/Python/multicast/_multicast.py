@@ -127,6 +127,7 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
         latest    With a queue, only the newest call to the callable stays queued.
         replay    If False, the callable does not receive the last invocations.
         sender    Only this sender's invocations call the callable. It is held weakly if possible.
+                  A queue also holds the calls of other senders, and skips them when it is run.
         lifetime  The registration is removed when this lifetime ends.
         queue     The queue that makes the calls later.
         label     The name of the registration in reports.

@@ -139,6 +139,87 @@ def test_greenlet_beside_one_in_a_delegate_is_refused(shared):
     assert greenlet.greenlet(m).switch("alone") == 1
 
 
+def test_greenlet_that_leaves_a_delegate_keeps_others_out(shared):
+    greenlet = pytest.importorskip("greenlet")
+    m, got, main = made(shared), [], greenlet.getcurrent()
+
+    def delegate(payload):
+        got.append(payload)
+        main.switch()
+
+    m.add(delegate)
+    first, second = greenlet.greenlet(m), greenlet.greenlet(m)
+    first.switch("first")
+    with pytest.raises(RuntimeError, match="another greenlet"):
+        second.switch("second")  # its stack is where the stack of the first one was
+    first.switch()
+    assert got == ["first"]
+
+
+@pytest.mark.parametrize("replay", [-1, 2**32])
+def test_replay_out_of_range_is_refused(replay):
+    with pytest.raises(ValueError, match="a replay is from 0"):
+        Multicast(replay=replay)
+
+
+def test_once_counts_only_calls_for_its_sender(shared):
+    m, got = made(shared), []
+    token = m.add(got.append, once=True, sender="mine")
+    m.invoke("other", sender="yours")
+    assert token.is_valid
+    m.invoke("mine", sender="mine")
+    m.invoke("again", sender="mine")
+    assert got == ["mine"] and not token.is_valid
+
+
+def test_once_behind_an_interrupt_is_called_later(shared):
+    def interrupt(payload):
+        raise KeyboardInterrupt
+
+    m, got = made(shared), []
+    first = m.add(interrupt)
+    m.add(got.append, once=True)
+    with pytest.raises(KeyboardInterrupt):
+        m(1)
+    first.remove()
+    m(2)
+    m(3)
+    assert got == [2]
+
+
+def test_latest_with_a_sender_is_refused(shared):
+    with pytest.raises(ValueError, match="latest"):
+        made(shared).add(print, latest=True, sender="mine")
+
+
+@pytest.mark.parametrize("error", [ValueError, MemoryError, GeneratorExit])
+def test_on_end_is_called_once_whatever_it_raises(monkeypatch, error):
+    def on_end():
+        calls.append(1)
+        raise error
+
+    calls, unraisable = [], []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: unraisable.append(one.exc_type))
+    m = Multicast()
+    token = m.add(print)
+    token.on_end = on_end
+    token.remove()
+    assert calls == [1] and unraisable == [error]
+
+
+def test_on_end_may_be_none():
+    m = Multicast()
+    token = m.add(print)
+    token.on_end = None
+    assert token.remove()
+
+
+def test_label_that_was_cut_inside_a_character():
+    m = Multicast()
+    token = m.add(print, label="x" + "é" * 40)
+    assert token.label == "x" + "é" * 31 and "é" in repr(token)
+
+
 def test_error_after_destroy():
     m = Multicast()
     m.destroy()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 HEAD = """
-import ctypes, gc, os, sys, threading, time
+import ctypes, gc, os, queue, signal, sys, threading, time
 import multicast
 from multicast import Broadcaster, Lifetime, Multicast, Queue
 shared = {shared}
@@ -71,6 +71,35 @@ m.add(lambda p: got.append(p is payload))
 assert m.invoke(payload) == 3 and got == [True]
 if pid == 0: os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0
+""", shared)
+
+
+def test_child_of_a_queues_thread_ends(shared):
+    program("""
+pids = queue.SimpleQueue()
+def fork(p):
+    pid = os.fork()
+    if pid != 0: pids.put(pid)
+with Queue().start() as q:
+    m.add(fork, queue=q)
+    m(1)
+    assert os.waitpid(pids.get(timeout=20), 0)[1] == 0
+""", shared)
+
+
+def test_exception_of_a_signal_handler_in_on_end_arrives(shared):
+    program("""
+def handler(*_): sys.exit(3)
+signal.signal(signal.SIGTERM, handler)
+token = m.add(print)
+token.on_end = lambda: signal.raise_signal(signal.SIGTERM)
+try:
+    token.remove()
+    for _ in range(1000): time.sleep(0.001)
+except SystemExit as end:
+    assert end.code == 3
+    os._exit(0)
+assert False
 """, shared)
 
 

@@ -321,3 +321,62 @@ def test_calls_are_made_on_a_loop_of_trio(shared):
 
     trio.run(main)
     assert got == [(1, threading.get_ident())]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, RecursionError, MemoryError])
+def test_calls_behind_an_interruption_stay_queued(shared, error):
+    def delegate(number):
+        if number == 0:
+            raise error
+        got.append(number)
+
+    m, q, got = made(shared), Queue(), []
+    m.add(delegate, queue=q)
+    for number in range(4):
+        m(number)
+    with pytest.raises(error):
+        q.run()
+    assert len(q) == 3
+    assert q.run() == 3 and got == [1, 2, 3]
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_thread_goes_on_after_any_exception(shared, monkeypatch, error):
+    def delegate(number):
+        if number == 0:
+            raise error
+        got.append(number)
+        done.set()
+
+    m, got, hooked, done = made(shared), [], [], threading.Event()
+    monkeypatch.setattr(threading, "excepthook", hooked.append)
+    with Queue().start() as q:
+        m.add(delegate, queue=q)
+        m(0)
+        m(1)
+        assert done.wait(20)
+    assert got == [1] and [one.exc_type for one in hooked] == [error]
+
+
+def test_queue_whose_thread_cannot_start_has_none(monkeypatch):
+    def fail(thread):
+        raise RuntimeError("can't start new thread")
+
+    q = Queue()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="can't start"):
+            q.start()
+    q.start().destroy()
+
+
+def test_loop_is_woken_for_the_calls_that_are_left(shared):
+    m, q, got, turns = made(shared), Queue(), [], []
+    m.add(got.append, queue=q)
+    q.attach(turns.append)
+    for number in range(3):
+        m(number)
+    first = len(turns)
+    assert q.run(2) == 2 and len(turns) == first + 1
+    turns[-1]()
+    assert got == [0, 1, 2] and len(turns) == first + 1

@@ -8,7 +8,7 @@ import time
 
 import multicast
 import pytest
-from clib import Delegate, Function, lib
+from clib import CreateOptions, Delegate, Function, lib
 
 from conftest import made
 from multicast import Lifetime, Multicast, Queue, _core
@@ -345,3 +345,34 @@ def test_unique_delegate_that_has_ended_already_leaves_newer_ones():
     m.add(print)
     m.add(print, unique=True, once=True)  # is called and therefore removed before the add returns
     assert len(m) == 0
+
+
+@pytest.mark.parametrize("how", ["token", "function", "lifetime", "queue", "object"])
+def test_removal_lets_c_code_wait_for_python(start, how):
+    """The C function listeners_changed is sem_wait(). Only Python code posts the semaphore."""
+    libc = ctypes.CDLL(None)
+    semaphore = ctypes.create_string_buffer(64)
+    assert libc.sem_init(semaphore, 0, 1) == 0  # the first call, for the add, does not wait
+    wait = ctypes.cast(libc.sem_wait, ctypes.c_void_p)
+    options = CreateOptions(struct_size=ctypes.sizeof(CreateOptions))
+    options.others[:2] = ctypes.addressof(semaphore), wait.value
+    m = Multicast.from_handle(lib.multicast_create_with(ctypes.byref(options)))
+    lifetime, queue, target = Lifetime(), Queue(), Target()
+    token = m.add(target.method, lifetime=lifetime, queue=queue if how == "queue" else None)
+
+    def post():
+        time.sleep(0.2)
+        libc.sem_post(semaphore)
+
+    start(post)
+    if how == "object":
+        del target
+    else:
+        {"token": token.remove_nowait, "function": lambda: m.remove(target.method),
+         "lifetime": lifetime.end, "queue": queue.destroy}[how]()
+    assert not token.is_valid
+
+
+class Target:
+    def method(self, payload):
+        pass
