@@ -61,7 +61,8 @@ class Queue(Owner):
     def run(self, max: int = 0) -> int:
         """Makes up to `max` queued calls on this thread, oldest first. 0 means all queued calls.
 
-        Returns the number of calls. Exceptions are raised as DelegateErrors after the last call.
+        Returns the number of calls. Exceptions are raised as DelegateErrors after the last call. An
+        exception that would end an invocation ends the run; the other calls stay queued.
         """
         return _core.queue_run(self._handle, max)
 
