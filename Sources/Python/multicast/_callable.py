@@ -6,6 +6,8 @@ from types import BuiltinMethodType, FunctionType, MethodDescriptorType, MethodT
 from typing import Any, Callable, NamedTuple, Optional
 
 ANY = 2**31 - 1  # more than any call has arguments
+#: The parameters of callables whose own parameters are unknown.
+UNKNOWN = list(inspect.signature(lambda *args, **kwargs: None).parameters.values())
 
 
 class Unbound(NamedTuple):
@@ -75,7 +77,7 @@ def accepts(function: "Callable[..., Any]", is_bound: bool) -> "tuple[int, Optio
         if not code.co_flags & inspect.CO_VARARGS:
             most = code.co_argcount - is_bound
         if not code.co_flags & inspect.CO_VARKEYWORDS:
-            first = max(code.co_posonlyargcount, min(is_bound, code.co_argcount))
+            first = code.co_posonlyargcount or min(is_bound, code.co_argcount)
             names = frozenset(code.co_varnames[first:code.co_argcount + code.co_kwonlyargcount])
         if not function.__dict__:  # otherwise, the attributes may name the function it decorates
             return most, names
@@ -110,14 +112,10 @@ def check(function: "Callable[..., Any]", count: int) -> None:
 
 def _parameters(function: "Callable[..., Any]") -> "list[inspect.Parameter]":
     # Do not inspect C functions, because that is slow, and their own errors name missing arguments.
-    for one in () if isinstance(function, type(len)) else (
-            function, MethodType(type(function).__call__, function)):
-        try:
-            return list(inspect.signature(one).parameters.values())
-        except Exception:  # inspect compares the callable, and the comparison may fail
-            pass
-    return list(inspect.signature(_anything).parameters.values())
-
-
-def _anything(*args: Any, **kwargs: Any) -> None:
-    """Its signature is used for callables whose own signature is unknown."""
+    if not isinstance(function, type(len)):
+        for one in (function, MethodType(type(function).__call__, function)):
+            try:
+                return list(inspect.signature(one).parameters.values())
+            except Exception:
+                pass  # inspect compares the callable with others, which may raise any exception
+    return UNKNOWN

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from enum import Enum
 from types import CoroutineType, GenericAlias
 from typing import (
-    TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Iterator, Optional, Sequence, TypeVar)
+    TYPE_CHECKING, Any, Callable, Coroutine, Iterable, Iterator, Optional, Sequence, TypeVar,
+    overload)
 
 from . import _core
 from ._callable import check, matches, split
@@ -48,6 +49,8 @@ else:
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 ONCE, LATEST, NO_REPLAY = 1, 4, 8
 FOREIGN, OWNED, NAMED = range(3)
 NOT_COPIED = "_options", "on_add", "_instance"
@@ -110,7 +113,17 @@ class Multicast(_core.Core, Typed["Unpack[Ts]"]):
 
     # ---- Adding and removing ---------------------------------------------------------------------
 
-    def add(self, function: "Callable[[Unpack[Ts]], object] | Callable[[], object]", *,
+    @overload
+    def add(self, function: "Callable[[Unpack[Ts]], object] | Callable[[], object]",
+            **options: "Unpack[Options]") -> Token: ...
+    @overload
+    def add(self: "Multicast[A, Unpack[tuple[Any, ...]]]", function: "Callable[[A], object]",
+            **options: "Unpack[Options]") -> Token: ...
+    @overload
+    def add(self: "Multicast[A, B, Unpack[tuple[Any, ...]]]", function: "Callable[[A, B], object]",
+            **options: "Unpack[Options]") -> Token: ...
+
+    def add(self, function: "Callable[..., object]", *,
             priority: int = 0, events: "Iterable[int] | int | None" = None, once: bool = False,
             unique: bool = False, latest: bool = False, replay: bool = True,
             weak: "bool | None" = None, sender: object = None, lifetime: "Lifetime | None" = None,

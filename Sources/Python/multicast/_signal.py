@@ -62,6 +62,8 @@ class Signal(Typed["Unpack[Ts]"]):
     @overload
     def __init__(self: "Signal[A, B, C, D]", a: "type[A]", b: "type[B]", c: "type[C]",
                  d: "type[D]", /, **options: Any) -> None: ...
+    @overload
+    def __init__(self: "Signal[Unpack[tuple[Any, ...]]]", *types: Any, **options: Any) -> None: ...
 
     def __init__(self, *types: Any, **options: Any) -> None:  # type: ignore[misc]
         self.types, self._options = types, options

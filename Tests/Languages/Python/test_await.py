@@ -2,6 +2,8 @@
 and anyio."""
 
 import asyncio
+import gc
+import warnings
 
 import pytest
 from conftest import made
@@ -112,6 +114,27 @@ def test_cancellation_cancels_all(shared):
     asyncio.run(main())
 
 
+def test_cancellation_before_the_beginning_leaves_nothing(shared):
+    async def main():
+        m = made(shared)
+
+        async def never():
+            raise AssertionError
+
+        m.add(never)
+        task = asyncio.ensure_future(m.invoke_async())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(main())
+        gc.collect()
+    assert warned == []
+
+
 def test_delegate_that_cancels_itself_leaves_the_others(shared):
     async def main():
         m, ended = made(shared), []
@@ -119,14 +142,18 @@ def test_delegate_that_cancels_itself_leaves_the_others(shared):
         async def cancel():
             raise asyncio.CancelledError
 
+        async def fail():
+            raise KeyError("k")
+
         async def late():
             await asyncio.sleep(0.01)
             ended.append(1)
 
         m.add(cancel)
         m.add(late)
-        with pytest.raises(asyncio.CancelledError):
+        m.add(fail)
+        with pytest.raises(asyncio.CancelledError) as caught:
             await m.invoke_async()
-        assert ended == [1]
+        assert ended == [1] and isinstance(caught.value.__cause__.exceptions[0], KeyError)
 
     asyncio.run(main())

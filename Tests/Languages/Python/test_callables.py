@@ -1,13 +1,16 @@
 """Tests adding, calling and finding callables of any kind, with any arguments."""
 
+import asyncio
 import functools
 import gc
 import weakref
+from collections import deque
+from unittest import mock
 
 import pytest
 from conftest import made
 
-from multicast import DelegateErrors, Multicast, Reentry
+from multicast import Broadcaster, DelegateErrors, Multicast, Reentry
 
 
 class Listener:
@@ -18,6 +21,9 @@ class Listener:
         self.got.append((args, kwargs))
 
     def two(self, first, second):
+        self.got.append((first, second))
+
+    def named(self, first, second=2):
         self.got.append((first, second))
 
 
@@ -36,10 +42,54 @@ def test_delegates_that_take_fewer_are_called_with_fewer(shared):
     m.add(lambda a, *more, **kwargs: got.append((a, more, kwargs)))
     m.add(listener.two)
     m.add(functools.partial(listener.two, "first"))
+    m.add(functools.partial(listener.named, second="second"))
     m.add(functools.partial(lambda a, b: got.append((a, b)), "bound"))
     m(1, 2, 3, other=4)
     assert got == ["none", 1, (1, 2, "key"), (1, (2, 3), {"other": 4}), ("bound", 1)]
-    assert listener.got == [(1, 2), ("first", 1)]
+    assert listener.got == [(1, 2), ("first", 1), (1, "second")]
+
+
+def traced(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+    return wrapper
+
+
+def shortened(function):
+    @functools.wraps(function)
+    def wrapper(first):
+        return function(first, "added")
+    return wrapper
+
+
+class Traced:
+    @traced
+    def on(self, first):
+        return first
+
+
+def test_decorated_functions_take_what_the_inner_ones_take(shared):
+    m, one = made(shared), Traced()
+    for function in (traced(lambda a: a), one.on, functools.singledispatch(lambda a: a),
+                     mock.create_autospec(lambda a: a, return_value=1), shortened(lambda a, b: a)):
+        m.add(function)
+    assert m.collect(1, 2, other=3) == [1] * 5
+
+
+def test_any_keyword_is_passed_to_those_who_take_it(shared):
+    m, broadcaster, listener = made(shared), made(shared, Broadcaster), Listener()
+    names = dict.fromkeys(("self", "name", "args"), 1)
+    m.add(lambda *args, **kwargs: (args, kwargs))
+    m.add(lambda a=0, self=0, /, *args, name: (a, self, args, name))
+    m.add(traced(lambda self=0, /, *args, name: (self, args, name)))
+    m.add(listener.two)
+    expected = [((2, 3), names), (2, 3, (), 1), (2, (3,), 1), None]
+    assert m.collect(2, 3, **names) == expected
+    assert asyncio.run(m.invoke_async(2, 3, **names)) == expected
+    broadcaster.register("title", lambda **kwargs: listener.got.append(kwargs))
+    assert m.invoke(2, 3, **names) == 4 and broadcaster.notify("title", **names) == 1
+    assert listener.got == [(2, 3)] * 3 + [names]
 
 
 def test_delegate_that_needs_more_fails(shared):
@@ -86,7 +136,7 @@ class Incomparable(Falsy):
     __hash__ = None
 
     def __eq__(self, other):
-        raise ValueError("the truth value is ambiguous")
+        raise KeyError("no comparison")
 
 
 def test_removal_finds_one_callable_and_no_other(shared):
@@ -97,7 +147,7 @@ def test_removal_finds_one_callable_and_no_other(shared):
     m.remove(first)
     m.remove(print)
     m.remove(strange)
-    m.invoke(1)
+    m.invoke(1, 2)
     assert (first.calls, second.calls, equal.calls, strange.calls, len(m)) == (0, 1, 1, 0, 3)
     with pytest.raises(ValueError):
         m.remove(lambda: None)
@@ -113,12 +163,29 @@ def test_bound_builtins_are_found(shared):
 def test_builtin_method_can_be_held_weakly(shared):
     m, got = made(shared), set()
     m.add(got.add, weak=True)
-    assert m(1) == 1 and got == {1}
+    m.add(got.add, weak=True, unique=True)
+    assert m(1) == 1 and got == {1} and got.add in m and m.remove(got.add) is True
+    m.add(got.add, weak=True)
     weak = weakref.ref(got)
     del got
     assert weak() is None and len(m) == 0
     with pytest.raises(TypeError, match="weak=False"):
         m.add([].append, weak=True)
+
+
+def test_builtins_that_are_held_weakly_are_called(shared):
+    class Items(deque):
+        def append(self, item):
+            raise AssertionError
+
+        def add_to(self, m):
+            m.add(super().append, weak=True)
+
+    m, items = made(shared), Items()
+    m.add(len, weak=True)
+    m.add(dict.fromkeys, weak=True)
+    items.add_to(m)
+    assert m.collect("a") == [1, {"a": None}, None] and list(items) == ["a"] and len in m
 
 
 def test_partial_of_a_method_is_weak(shared):

@@ -52,8 +52,22 @@ def test_dataclass_with_a_multicast_is_taken_apart():
     assert len(dataclasses.asdict(settings)["changed"]) == 0 and len(settings.changed) == 1
 
 
+class Named(Multicast):
+    def __init__(self, name):
+        super().__init__(name, arguments=(str,))
+        self.name, self.on_add = name, lambda token: None
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_copy_of_a_derived_class(way):
+    other = way(Named("door"))
+    assert type(other) is Named and other.name == "door" and repr(other).endswith("'door' of 0>")
+    assert other.on_add is None
+
+
 class Model:
     changed = Signal(str)
+    other = Signal(lambda: None)  # a type that cannot be pickled
 
     def __init__(self):
         self.value = [1]
@@ -63,10 +77,21 @@ class Model:
 def test_copy_of_an_object_has_signals_of_its_own(way):
     model = Model()
     model.changed.add(print)
+    model.other.add(print)
     other = way(model)
     assert other.value == [1] and other.changed is not model.changed
     assert other.changed.instance is other and model.changed.instance is model
     assert len(other.changed) == 0 and len(model.changed) == 1
+
+
+def test_copy_does_not_keep_the_delegates_of_the_original():
+    model = Model()
+    token = model.changed.add(print)
+    other, changed = copy.copy(model), model.changed
+    del model
+    assert token.is_valid and changed.instance is None
+    del changed
+    assert not token.is_valid and len(other.changed) == 0
 
 
 def test_errors_can_be_pickled():

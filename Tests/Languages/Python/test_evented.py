@@ -7,6 +7,7 @@ import pickle
 import sys
 import weakref
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import pytest
 
@@ -93,6 +94,17 @@ def test_fields_of_bases_are_told_once_and_others_not():
     one.other = 6
     assert got == [("x_changed", 4, 1), ("changed", "x", 4, 1), (5, 3), ("changed", "z", 5, 3)]
     assert Space.x_changed is Point.x_changed and not hasattr(Point, "z_changed")
+
+
+def test_class_may_use_the_name_of_a_signal():
+    class Child(Point):
+        def changed(self):
+            pass
+
+    one, got = Child(1), []
+    one.x_changed.add(lambda new, old: got.append((new, old)))
+    one.x = 2
+    assert got == [(2, 1)]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -201,6 +213,16 @@ def test_class_with_slots_keeps_its_name():
 
     assert repr(Outer.Inner(1)).endswith(".Outer.Inner(x=1)") and Outer.Inner.__doc__ == "A comment."
     assert Slots.__module__ == __name__
+
+    T = TypeVar("T")
+
+    @evented
+    @dataclass
+    class Box(Generic[T]):
+        __slots__ = ("x",)
+        x: T
+
+    assert Box[int](1) == Box(1)
     with pytest.raises(AttributeError):
         Slots(1, 2).other = 3
     if sys.version_info >= (3, 10):

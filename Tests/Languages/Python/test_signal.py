@@ -68,7 +68,11 @@ def test_objects_of_other_kinds():
         __slots__ = ()
         changed = Signal(int)
 
-    for kind in (Child, Unhashable, Slotted):
+    class Dynamic(Model):
+        def __getattr__(self, name):
+            return 0
+
+    for kind in (Child, Unhashable, Slotted, Dynamic):
         one, got = kind(), []
         one.changed.add(got.append)
         one.changed(1)

@@ -26,7 +26,7 @@ def test_program_has_the_errors_that_it_names(tmp_path):
     output = mypy(tmp_path, str(PROGRAM))
     found = {(int(line), kind) for line, kind in
              re.findall(r"typed\.py:(\d+): error: .*\[([a-z-]+)\]", output)}
-    assert found == EXPECTED and len(EXPECTED) == 9, output
+    assert found == EXPECTED and len(EXPECTED) == 10, output
 
 
 def test_pyright_finds_the_same_errors():

@@ -16,6 +16,7 @@ bell: Multicast[()] = Multicast()
 class Lights:
     changed = Signal(str, int)
     off = Signal()
+    dimmed = Signal(str, Optional[int], int, float, bool)
 
     def on_door(self, name: str) -> None:
         print(name)
@@ -62,6 +63,9 @@ with Lifetime() as lifetime, Queue() as queue:
     bell()
     bell(1)  # error: call-arg
     lights.changed.add(changed)
+    lights.changed.add(lambda what: print(what.upper()))
+    lights.changed.add(wrong)  # error: arg-type
+    lights.dimmed.add(changed)
     lights.changed("level", 3)
     lights.changed("level", "high")  # error: arg-type
     lights.off()
