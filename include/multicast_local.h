@@ -107,7 +107,8 @@ enum multicast_local_state_code {
   MULTICAST_LOCAL_EXPELLED = 5,   ///< A peer has violated the protocol and was disconnected.
   /// Notifications from a peer were lost because this transport was too slow. `changed` is called
   /// at least once after each loss, as soon as the loss is known. `overwritten` of
-  /// multicast_local_stats counts the lost notifications.
+  /// multicast_local_stats counts the lost notifications. Before the peer knew the names that this
+  /// process observes, its notifications of other names also count.
   MULTICAST_LOCAL_LOST = 6
 };
 

@@ -85,14 +85,23 @@ static void free_client(client *base) {
   texts_free(&c->texts);
 }
 
+/* With a slash or with "/." at its end, the path of a symbolic link leads to the folder behind the
+ * link, and open_own() would not notice the link. */
+static void trim_path(char *path) {
+  size_t size = strlen(path);
+  while (size > 1 && (path[size - 1] == '/' || (path[size - 1] == '.' && path[size - 2] == '/')))
+    path[--size] = '\0';
+}
+
 static multicast_status prepare(client *base, const void *options) {
   local_client *c = (local_client *)base;
   c->options = *(const multicast_local_options *)options;
   c->memory_file = c->poller = c->group.folder = c->group.listener = -1;
   if (!texts_copy(&c->texts, &c->options, option_texts, TEXTS))
     return MULTICAST_ERROR_OUT_OF_MEMORY;
-  /* This truncates the copy in `texts`, not the caller's string. */
+  /* These change the copies in `texts`, not the caller's strings. */
   ((char *)(uintptr_t)c->options.name)[text_fit(c->options.name, NAME_SHOWN)] = '\0';
+  if (c->options.directory != NULL) trim_path((char *)(uintptr_t)c->options.directory);
   c->memory_file = memory_create(&c->memory, c->options.ring_bytes);
   if (c->memory_file == -ENOMEM) return MULTICAST_ERROR_OUT_OF_MEMORY;
   c->poller = epoll_create1(EPOLL_CLOEXEC);

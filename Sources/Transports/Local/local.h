@@ -64,7 +64,7 @@ typedef struct peer {
   /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
   topic *untold;   /* the first topic in the list that was not sent to the peer; may be NULL */
-  uint64_t synced; /* `listings` when all names had been sent to the peer once; 0 before that */
+  bool is_told;    /* all names have been sent to the peer once */
   size_t names;    /* number of names that the peer wants */
   bool owes_sync, owes_done;
   uint64_t done;   /* the number for the MESSAGE_DONE that must be sent */

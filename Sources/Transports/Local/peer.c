@@ -103,8 +103,8 @@ bool peer_reconnect(local_client *c, peer *p) {
 }
 
 /* Called under the lock. Removes a peer from each topic's `offered_to`, because the peer has
- * announced its names or has gone. If `is_gone` is true, also removes the peer from each topic's
- * `wanted_by`. */
+ * announced its names or has gone. If `is_gone` is true, also removes the peer from the other
+ * sets. */
 static void leave_topics(names *all, const peer *p, bool is_gone) {
   known_name *name, *next;
   for (name = names_next(all, NULL); name != NULL; name = next) {
@@ -112,7 +112,10 @@ static void leave_topics(names *all, const peer *p, bool is_gone) {
     next = names_next(all, name);
     if (t == NULL) continue;
     places_remove(&t->offered_to, p->place);
-    if (is_gone) places_remove(&t->wanted_by, p->place);
+    if (is_gone) {
+      places_remove(&t->wanted_by, p->place);
+      places_remove(&t->told_to, p->place);
+    }
     topic_drop(all, t);
   }
 }
@@ -245,9 +248,12 @@ static bool say_name(local_client *c, peer *p) {
   is_wanted = p->untold->name->is_wanted;
   has_changed = p->untold->name->is_changed;
   pthread_mutex_unlock(&c->base.lock);
-  return has_changed ||
-         say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, p->untold), 0,
-             p->untold->name->text, -1);
+  if (has_changed) return true;
+  if (!say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, p->untold), 0,
+           p->untold->name->text, -1))
+    return false;
+  if (is_wanted && !p->is_told) places_add(&p->untold->told_to, p->place);
+  return true;
 }
 
 /* Sends all pending messages. Sends names only after the peer's hello has arrived, because the
@@ -261,7 +267,7 @@ static bool tell(local_client *c, peer *p) {
     if (!say_name(c, p)) return false;
   }
   if (p->owes_sync && !say(p, MESSAGE_SYNC, 0, c->told, NULL, -1)) return false;
-  if (p->synced == 0) p->synced = c->listings + 1;
+  p->is_told = true;
   p->owes_sync = false;
   if (p->owes_done && !say(p, MESSAGE_DONE, 0, p->done, NULL, -1)) return false;
   p->owes_done = false;
@@ -370,7 +376,8 @@ static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
     topic *t = name->subscription;
-    if (t == NULL || places_have(&t->offered_to, p->place) || !is_wanted_by(c, t, p, news))
+    if (t == NULL || t->values == NULL || (news != NULL && !names_begins_with(name->text, news)) ||
+        places_have(&t->offered_to, p->place) || !is_wanted_by(c, t, p, news))
       continue;
     if (!give_kept(c, t, p)) return false;
     places_add(&t->offered_to, p->place);

@@ -150,13 +150,14 @@ static bool was_unknown(peer *p) {
   return p->position < p->known_from;
 }
 
-/* Returns whether the first announcement of names to the peer included the name or prefix `known`.
- * If the peer has ended, returns whether the name has observers now. Called under the lock. */
+/* Returns whether the name or prefix `known` has observers, and the first announcement of names to
+ * the peer included it. Does not consult the announcement if the peer has ended. Called under the
+ * lock. */
 static bool was_told(const peer *p, const known_name *known) {
   const topic *t;
   if (known == NULL || !known->is_wanted) return false;
   t = known->subscription;
-  return p->has_ended || (!known->is_changed && t != NULL && t->listing < p->synced);
+  return p->has_ended || (t != NULL && places_have(&t->told_to, p->place));
 }
 
 /* Returns whether to deliver a publication that the peer wrote before it knew the names of this
@@ -232,7 +233,7 @@ int reader_read(local_client *c, peer *p, int most) {
   p->is_behind = false;
   /* Until this process has announced all its names to the peer, it cannot decide which of the
    * peer's publications to deliver. */
-  if (p->synced == 0 && !p->has_ended && was_unknown(p)) return 0;
+  if (!p->is_told && !p->has_ended && was_unknown(p)) return 0;
   while (count >= 0 && count < most && p->position != head &&
          !__atomic_load_n(&c->base.is_stopping, __ATOMIC_RELAXED)) {
     reading result = head < p->position ? READ_INVALID : read_one(c, p, head - p->position);

@@ -30,6 +30,7 @@ typedef struct topic {
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended to the list */
   bool is_listed;
+  places told_to; /* the peers to which this client announced the name in its first announcement */
   names *all; /* the table that contains the name */
 } topic;
 

@@ -251,6 +251,25 @@ TEST_OF_BROKER(folder_that_others_can_use_is_refused, NULL) {
   EVENTUALLY(LOAD(p.connected) == 1);
 }
 
+/* With one of these ends, the system itself follows the link. */
+TEST_OF_BROKER(directory_that_is_a_link_is_refused_whatever_its_end, NULL) {
+  static const char *const ends[] = {"", "/", "/.", "//.//"};
+  char link[64], path[80];
+  snprintf(link, sizeof link, "%s-link", b->folder);
+  CHECK_EQ(symlink(b->folder, link), 0);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) {
+    peer p;
+    transport_options options = peer_options(&p, b->port);
+    snprintf(path, sizeof path, "%s%s", link, ends[i]);
+    options.directory = path;
+    CHECK_OK(transport_connect(&options, &p.transport));
+    EVENTUALLY(LOAD(p.refused) >= 1);
+    CHECK_EQ(LOAD(p.connected), 0);
+    peer_release(&p);
+  }
+  CHECK_EQ(unlink(link), 0);
+}
+
 TEST_OF_BROKER(folder_of_another_user_is_refused, NULL) {
   if (geteuid() != 0) return; /* only root can change the owner */
   SCOPED peer p;

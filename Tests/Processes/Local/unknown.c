@@ -117,6 +117,27 @@ TEST_OF_STAGE(what_is_published_for_a_peer_in_an_observer_arrives) {
   CHECK_EQ(peer_stats(&late).unwanted, 1);
 }
 
+FUNCTION(register_again, peer *p) {
+  const multicast_transport *t = &p->transport;
+  t->unsubscribe(t->context, "again");
+  CHECK_OK(t->subscribe(t->context, "again"));
+  ADD(p->code, 1);
+}
+
+TEST_OF_STAGE(observer_that_registers_again_in_each_call_misses_none) {
+  SCOPED peer late;
+  const multicast_transport *t = &s->busy.transport;
+  CHECK_OK(multicast_broadcaster_register(s->busy.broadcaster, "again",
+                                          DELEGATE(register_again, &s->busy), NULL, NULL));
+  CHECK_OK(t->subscribe(t->context, "again"));
+  STORE(s->busy.code, 0);
+  peer_connect_to(&late, &s->b);
+  for (uint32_t i = 0; i < 10; ++i) publish_text(&late, "again", i, "x");
+  gate_open(&s->may_leave);
+  peer_flush(&late);
+  EVENTUALLY(LOAD(s->busy.code) == 10);
+}
+
 /* The publisher leaves the group before the thread of `busy` has noticed that the publisher
  * joined. */
 TEST_OF_STAGE(peer_in_an_observer_gets_what_one_that_has_gone_published) {

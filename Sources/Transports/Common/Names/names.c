@@ -79,7 +79,7 @@ known_name *names_next(const names *all, const known_name *name) {
   return i < all->capacity ? all->buckets[i] : NULL;
 }
 
-static bool begins_with(const char *name, const known_name *prefix) {
+bool names_begins_with(const char *name, const known_name *prefix) {
   const char *rest = prefix->text + 1;
   while (*rest != '\0' && *name == *rest) ++name, ++rest;
   return *rest == '\0';
@@ -88,7 +88,7 @@ static bool begins_with(const char *name, const known_name *prefix) {
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name) {
   const known_name *next = names_next(prefixes, last);
-  while (next != NULL && !begins_with(name, next)) next = names_next(prefixes, next);
+  while (next != NULL && !names_begins_with(name, next)) next = names_next(prefixes, next);
   return next;
 }
 

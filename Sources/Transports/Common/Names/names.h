@@ -44,6 +44,8 @@ known_name *names_add(names *all, const char *text);        /* returns NULL if o
 void names_remove(names *all, known_name *name); /* the name must not be in the list of changes */
 known_name *names_next(const names *all, const known_name *name); /* NULL gives the first one */
 
+/* Returns whether a name begins with a prefix. */
+bool names_begins_with(const char *name, const known_name *prefix);
 /* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
  * first one if `last` is NULL. Returns NULL if there are no more prefixes. The stored text of each
  * prefix is an asterisk followed by the prefix, so that no text is empty. */
