@@ -628,8 +628,9 @@ static void note_unconfirmed(nats_client *c) {
   flushing *f;
   if (c->confirmed >= last) return;
   c->unsure = last;
-  for (f = c->base.flushing; f != NULL; f = f->next)
-    f->has_lost = f->has_lost || c->confirmed < f->ticket;
+  for (f = c->base.flushing; f != NULL; f = f->next) {
+    if (c->confirmed < f->ticket) f->has_lost = true;
+  }
 }
 
 static void end_session(nats_client *c) {
