@@ -100,6 +100,7 @@ typedef struct mqtt_client {
   int strangers; /* number of names without observers that will be unsubscribed */
   stray *strays, **last_stray; /* messages whose observers may register soon */
   size_t stray_bytes;
+  uint64_t kept_alive_at; /* the last time that keep_alive() did something */
   uint64_t strays_until; /* time to discard them; UINT64_MAX until the transport is used */
   bool is_held;     /* TCP_CORK delays the output */
   bool has_answer;  /* the broker has accepted or refused the connection */

@@ -142,6 +142,12 @@ static void settle_strays(mqtt_client *c) {
   c->last_stray = place;
 }
 
+/* Returns whether the thread does not read, because too many messages wait for their observers. It
+ * always reads the answer to a request to connect. */
+static bool is_full(const mqtt_client *c) {
+  return c->base.is_connected && c->stray_bytes >= STRAYS_MAX;
+}
+
 static void free_strays(mqtt_client *c) {
   while (c->strays != NULL) {
     stray *s = c->strays;
@@ -535,9 +541,7 @@ static void read_packets(mqtt_client *c) {
       c->has_ended = true;
       c->end_code = result;
     }
-    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || c->stray_bytes >= STRAYS_MAX ||
-        !has_more(c))
-      break;
+    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || is_full(c) || !has_more(c)) break;
   }
   hold_back(c, false);
 }
@@ -557,7 +561,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   uint64_t now = now_ns();
   int socket = mosquitto_socket(c->mosquitto), timeout = 1000;
   bool has_to_write = mosquitto_want_write(c->mosquitto), may_send, has_work;
-  const short reading = c->stray_bytes < STRAYS_MAX ? POLLIN : 0;
+  const short reading = is_full(c) ? 0 : POLLIN;
   struct pollfd watched = {socket, (short)(reading | (has_to_write ? POLLOUT : 0)), 0};
   if (c->strays != NULL && c->strays_until < deadline) deadline = c->strays_until;
   if (deadline <= now) timeout = 0;
@@ -715,22 +719,34 @@ static void close_connection(mqtt_client *c) {
   tell_refusals(c);
 }
 
+/* Keeps the connection alive. libmosquitto pings the broker, but ends the connection if it does not
+ * read the answer. While the thread does not read, it therefore sends an unsubscription instead,
+ * which has no effect because the prefix alone is never subscribed. */
+static void keep_alive(mqtt_client *c) {
+  const bool is_reading = !is_full(c);
+  const uint64_t now = now_ns(), pause_s = is_reading ? 1 : c->options.keep_alive_s / 5;
+  if (now - c->kept_alive_at < pause_s * ns_of_second) return;
+  c->kept_alive_at = now;
+  if (is_reading) mosquitto_loop_misc(c->mosquitto);
+  else mosquitto_unsubscribe(c->mosquitto, NULL, c->options.topic_prefix);
+}
+
 /* Runs one connection until it ends. Returns whether the connection has failed and might succeed
  * with another version of MQTT. */
 static bool run_connection(mqtt_client *c) {
-  uint64_t deadline, checked = now_ns();
+  const uint64_t deadline = now_ns() + c->base.settings.connect_timeout_ns;
   bool has_begun = false;
+  c->kept_alive_at = now_ns();
   if (!begin_connection(c)) return false;
-  deadline = checked + c->base.settings.connect_timeout_ns;
   while (!c->has_ended && !client_is_stopping(&c->base)) {
     wait_for_work(c, has_begun ? UINT64_MAX : deadline);
     if (!has_begun && c->has_answer && c->answer == 0) {
       has_begun = true;
       begin_session(c);
     }
+    settle_strays(c);
     client_deliver(&c->base, SIZE_MAX);
     if (has_begun) {
-      settle_strays(c);
       tell_refusals(c);
       send_subscriptions(c);
       send_publications(c);
@@ -739,10 +755,7 @@ static bool run_connection(mqtt_client *c) {
       shutdown(mosquitto_socket(c->mosquitto), SHUT_RDWR);
       c->has_ended = true;
     }
-    if (!c->has_ended && now_ns() - checked >= ns_of_second) {
-      checked = now_ns();
-      mosquitto_loop_misc(c->mosquitto);
-    }
+    if (!c->has_ended) keep_alive(c);
   }
   if (!c->has_ended) return false;
   close_connection(c);
