@@ -70,7 +70,7 @@ void carried_answered(client *c, uint64_t number, span payload) {
 
 bool carried_may_send(client *c) {
   const publication *first = c->outbox.first;
-  return first != NULL && !(first->is_question && client_changed(c) != NULL);
+  return first != NULL && !(first->is_question && names_find(&c->answered, "")->is_changed);
 }
 
 publication *carried_take(client *c) {
@@ -123,7 +123,8 @@ static multicast_status wait_until_connected(client *c, const query *q) {
  * client's return address, which is sent before the question. Returns false if there is no
  * memory. */
 static bool subscribe_answers(client *c) {
-  return names_find(&c->answered, "") != NULL || names_want(&c->answered, "", true);
+  return names_find(&c->answered, "") != NULL ||
+         client_want(c, &c->answered, "", true) == MULTICAST_OK;
 }
 
 /* Called under the lock. Returns NULL if there is no memory. */

@@ -55,13 +55,25 @@ size_t client_write_filter(const client *c, char *address, const names *all, con
                           name);
 }
 
+names *client_changed(client *c) {
+  names *all[] = {&c->names, &c->answered, &c->prefixes}, *oldest = NULL;
+  size_t i;
+  for (i = 0; i < sizeof all / sizeof *all; ++i) {
+    const known_name *first = all[i]->first_change;
+    if (first != NULL && (oldest == NULL || first->change < oldest->first_change->change))
+      oldest = all[i];
+  }
+  return oldest;
+}
+
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted) {
   const known_name *known = names_find(all, name);
   const bool is_new = is_wanted && (known == NULL || !known->is_wanted);
   if (is_new && c->engine->most_names > 0 &&
       c->names.wanted + c->answered.wanted + c->prefixes.wanted >= c->engine->most_names)
     return MULTICAST_ERROR_LIMIT;
-  return names_want(all, name, is_wanted) ? MULTICAST_OK : MULTICAST_ERROR_OUT_OF_MEMORY;
+  return names_want(all, name, is_wanted, ++c->changes) ? MULTICAST_OK
+                                                        : MULTICAST_ERROR_OUT_OF_MEMORY;
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

@@ -116,6 +116,7 @@ struct client {
   names names;
   names answered; /* names with answerers; "" stands for the return address */
   names prefixes; /* prefixes with observers, each with an asterisk before it */
+  uint64_t changes; /* number of calls to client_want() */
   inquiries inquiries; /* questions asked here */
   flushing *flushing;
   arrivals arrivals;
@@ -150,15 +151,12 @@ bool client_is_in_child(const client *c);
 /* These functions are called under the lock. They apply to names with observers, names with
  * answerers, and prefixes. */
 static inline uint64_t client_changes(const client *c) {
-  return c->names.changes + c->answered.changes + c->prefixes.changes;
+  return c->changes;
 }
-/* Returns a table with changes to report to the broker, or NULL if there is none. */
-static inline names *client_changed(client *c) {
-  if (c->names.first_change != NULL) return &c->names;
-  if (c->answered.first_change != NULL) return &c->answered;
-  return c->prefixes.first_change != NULL ? &c->prefixes : NULL;
-}
-/* Calls names_want(), but fails if this would exceed the limit on names. */
+/* Returns the table with the oldest change to report to the broker, or NULL if there is none.
+ * Changes in one table therefore do not keep those in another table waiting. */
+names *client_changed(client *c);
+/* Numbers a change and calls names_want(), but fails if this would exceed the limit on names. */
 multicast_status client_want(client *c, names *all, const char *name, bool is_wanted);
 /* Writes the address pattern that a subscription to a name needs. Returns its size. */
 size_t client_write_filter(const client *c, char *address, const names *all, const char *name);

@@ -203,20 +203,28 @@ static const engine transport_engine = {
 
 /* ---- Waiting and statistics ------------------------------------------------------------------ */
 
-/* Called under the lock. Returns whether all publications up to a ticket and all changes of names
- * have been sent and acknowledged. The publications in `sending` and in the outbox are in order, so
- * checking the first publication of each list suffices. */
-static bool is_flushed(mqtt_client *c, uint64_t ticket) {
+/* Called under the lock. Returns whether all changes of names up to a number have been sent and
+ * acknowledged. The lists of changes are in order, so checking the oldest change suffices. */
+static bool are_names_told(mqtt_client *c, uint64_t change) {
+  const names *changed = client_changed(&c->base);
+  int i = 0;
+  while (i < c->subscribing_count && c->subscribing[i].change > change) ++i;
+  return i == c->subscribing_count && (changed == NULL || changed->first_change->change > change);
+}
+
+/* Called under the lock. Returns whether all publications up to a ticket have been sent and
+ * acknowledged. The publications in `sending` and in the outbox are in order, so checking the first
+ * publication of each list suffices. */
+static bool is_flushed(const mqtt_client *c, uint64_t ticket) {
   const publication *first = c->base.outbox.first;
-  return client_changed(&c->base) == NULL && c->unanswered == 0 && c->cancelling == 0 &&
-         (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
+  return (c->sending_count == 0 || c->sending[0].ticket > ticket) &&
          (first == NULL || first->ticket > ticket);
 }
 
 static multicast_status wait_until_flushed(client *base, uint64_t deadline) {
   mqtt_client *c = (mqtt_client *)base;
-  const uint64_t ticket = base->outbox.tickets;
-  while (!is_flushed(c, ticket)) {
+  const uint64_t ticket = base->outbox.tickets, change = client_changes(base);
+  while (!is_flushed(c, ticket) || !are_names_told(c, change)) {
     if (base->is_stopping) return MULTICAST_ERROR_INVALID_HANDLE;
     if (!client_wait_until(base, deadline)) return MULTICAST_ERROR_TIMEOUT;
   }

@@ -85,22 +85,22 @@ typedef struct mqtt_client {
   /* Protected by the lock. */
   sending sending[SENDING_MAX];
   int sending_count;
-  size_t unanswered; /* number of names in the state SUBSCRIPTION_SENT */
-  size_t cancelling; /* number of unacknowledged unsubscriptions */
+  struct {
+    known_name *name; /* NULL if it was removed, and for an unsubscription */
+    uint64_t change;
+    int id; /* the packet's identifier, which libmosquitto stores here */
+  } subscribing[SUBSCRIBING_MAX]; /* unacknowledged subscriptions and unsubscriptions */
+  int subscribing_count;
   uint64_t echoes;
   uint32_t used_protocol; /* 0 without a connection */
 
   /* Only the client's thread uses these fields. */
   struct mosquitto *mosquitto; /* NULL after the thread has destroyed it */
   int protocol;
-  struct {
-    known_name *name; /* NULL if it was removed */
-    int id;
-  } subscribing[SUBSCRIBING_MAX];
-  int subscribing_count;
   int strangers; /* number of names without observers that will be unsubscribed */
   stray *strays, **last_stray; /* messages whose observers may register soon */
   size_t stray_bytes;
+  uint64_t kept_alive_at; /* the last time that keep_alive() did something */
   uint64_t strays_until; /* time to discard them; UINT64_MAX until the transport is used */
   bool is_held;     /* TCP_CORK delays the output */
   bool has_answer;  /* the broker has accepted or refused the connection */

@@ -142,6 +142,12 @@ static void settle_strays(mqtt_client *c) {
   c->last_stray = place;
 }
 
+/* Returns whether the thread does not read, because too many messages wait for their observers. It
+ * always reads the answer to a request to connect. */
+static bool is_full(const mqtt_client *c) {
+  return c->base.is_connected && c->stray_bytes >= STRAYS_MAX;
+}
+
 static void free_strays(mqtt_client *c) {
   while (c->strays != NULL) {
     stray *s = c->strays;
@@ -369,26 +375,32 @@ static void send_publications(mqtt_client *c) {
 
 /* ---- Subscriptions --------------------------------------------------------------------------- */
 
+/* Called under the lock. Removes an acknowledged packet from the list of unacknowledged ones.
+ * Returns the name that the packet has subscribed, or NULL. */
+static known_name *remove_subscribing(mqtt_client *c, int id) {
+  known_name *entry;
+  int i = 0;
+  while (i < c->subscribing_count && c->subscribing[i].id != id) ++i;
+  if (i == c->subscribing_count) return NULL;
+  entry = c->subscribing[i].name;
+  c->subscribing[i] = c->subscribing[--c->subscribing_count];
+  pthread_cond_broadcast(&c->base.changed);
+  return entry;
+}
+
 static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int granted_count,
                          const int *granted, const mosquitto_property *all) {
   mqtt_client *c = object;
-  int i;
+  bool is_refused = granted_count != 1 || granted[0] >= FIRST_BROKER_REASON;
+  known_name *entry;
   (void)mosquitto, (void)all;
   pthread_mutex_lock(&c->base.lock);
-  for (i = 0; i < c->subscribing_count && c->subscribing[i].id != id; ++i) {
-  }
-  if (i < c->subscribing_count) {
-    known_name *entry = c->subscribing[i].name;
-    bool is_refused = granted_count != 1 || granted[0] >= FIRST_BROKER_REASON;
-    c->subscribing[i] = c->subscribing[--c->subscribing_count];
-    if (entry != NULL) {
-      entry->state = is_refused ? SUBSCRIPTION_REFUSED : SUBSCRIPTION_MADE;
-      --c->unanswered;
-      if (is_refused) {
-        c->refused[c->refused_count].name = entry;
-        c->refused[c->refused_count++].code = granted_count == 1 ? granted[0] : -1;
-      }
-      pthread_cond_broadcast(&c->base.changed);
+  entry = remove_subscribing(c, id);
+  if (entry != NULL) {
+    entry->state = is_refused ? SUBSCRIPTION_REFUSED : SUBSCRIPTION_MADE;
+    if (is_refused) {
+      c->refused[c->refused_count].name = entry;
+      c->refused[c->refused_count++].code = granted_count == 1 ? granted[0] : -1;
     }
   }
   pthread_mutex_unlock(&c->base.lock);
@@ -397,12 +409,9 @@ static void on_subscribe(struct mosquitto *mosquitto, void *object, int id, int 
 static void on_unsubscribe(struct mosquitto *mosquitto, void *object, int id,
                            const mosquitto_property *all) {
   mqtt_client *c = object;
-  (void)mosquitto, (void)id, (void)all;
+  (void)mosquitto, (void)all;
   pthread_mutex_lock(&c->base.lock);
-  if (c->cancelling > 0) {
-    --c->cancelling;
-    pthread_cond_broadcast(&c->base.changed);
-  }
+  remove_subscribing(c, id);
   pthread_mutex_unlock(&c->base.lock);
 }
 
@@ -412,18 +421,17 @@ static void forget_name(mqtt_client *c, names *all, known_name *entry) {
   for (i = 0; i < c->subscribing_count; ++i) {
     if (c->subscribing[i].name == entry) c->subscribing[i].name = NULL;
   }
-  if (entry->state == SUBSCRIPTION_SENT) --c->unanswered;
   names_remove(all, entry);
 }
 
-/* Sends changes of names to the broker. Does not wait for the broker's answers, which arrive in the
- * order of the changes. */
+/* Sends changes of names to the broker. Does not wait for the broker's answers. */
 static void send_subscriptions(mqtt_client *c) {
   char topic[ADDRESS_MAX_SIZE];
   const bool has_retained = (c->options.flags & MULTICAST_MQTT_NO_RETAINED) == 0;
   while (!c->has_ended && !mosquitto_want_write(c->mosquitto) &&
          c->subscribing_count < SUBSCRIBING_MAX) {
-    int id = -1, result = MOSQ_ERR_SUCCESS, options = MQTT_SUB_OPT_NO_LOCAL;
+    int *id = &c->subscribing[c->subscribing_count].id;
+    int result = MOSQ_ERR_SUCCESS, options = MQTT_SUB_OPT_NO_LOCAL;
     bool is_subscription = false, is_cancellation = false;
     known_name *entry;
     names *all;
@@ -437,11 +445,11 @@ static void send_subscriptions(mqtt_client *c) {
                                                        : MQTT_SUB_OPT_SEND_RETAIN_NEVER;
       is_subscription = entry->is_wanted && !is_known;
       is_cancellation = !entry->is_wanted && is_known;
-      if (is_subscription) {
-        entry->state = SUBSCRIPTION_SENT;
-        ++c->unanswered;
+      if (is_subscription || is_cancellation) {
+        c->subscribing[c->subscribing_count].name = is_subscription ? entry : NULL;
+        c->subscribing[c->subscribing_count++].change = entry->change;
       }
-      c->cancelling += is_cancellation;
+      if (is_subscription) entry->state = SUBSCRIPTION_SENT;
       if (!entry->is_wanted) forget_name(c, all, entry);
       pthread_cond_broadcast(&c->base.changed);
     }
@@ -451,12 +459,10 @@ static void send_subscriptions(mqtt_client *c) {
       return;
     }
     if (is_subscription) {
-      result = mosquitto_subscribe_v5(c->mosquitto, &id, topic, (int)c->options.qos,
+      result = mosquitto_subscribe_v5(c->mosquitto, id, topic, (int)c->options.qos,
                                       c->protocol == MQTT_PROTOCOL_V5 ? options : 0, NULL);
-      c->subscribing[c->subscribing_count].name = entry;
-      c->subscribing[c->subscribing_count++].id = id;
     } else if (is_cancellation) {
-      result = mosquitto_unsubscribe(c->mosquitto, NULL, topic);
+      result = mosquitto_unsubscribe(c->mosquitto, id, topic);
     }
     if (result != MOSQ_ERR_SUCCESS) {
       /* End the connection, because the next connection will send all subscriptions again. */
@@ -466,12 +472,13 @@ static void send_subscriptions(mqtt_client *c) {
   }
 }
 
-/* Called under the lock. */
+/* Called under the lock. Numbers all changes 0, so that every flush waits for them. */
 static void change_all(const mqtt_client *c, names *all) {
   known_name *name;
   for (name = names_next(all, NULL); name != NULL; name = names_next(all, name)) {
     bool is_kept = c->has_session && !name->is_wanted;
     name->state = is_kept ? SUBSCRIPTION_MADE : SUBSCRIPTION_NONE;
+    name->change = 0;
     names_change(all, name);
   }
 }
@@ -482,7 +489,6 @@ static void begin_subscriptions(mqtt_client *c) {
   pthread_mutex_lock(&c->base.lock);
   c->subscribing_count = 0;
   c->strangers = 0;
-  c->unanswered = c->cancelling = 0;
   change_all(c, &c->base.names);
   change_all(c, &c->base.answered);
   pthread_mutex_unlock(&c->base.lock);
@@ -535,9 +541,7 @@ static void read_packets(mqtt_client *c) {
       c->has_ended = true;
       c->end_code = result;
     }
-    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || c->stray_bytes >= STRAYS_MAX ||
-        !has_more(c))
-      break;
+    if (c->has_ended || c->base.arrived_bytes >= ARRIVED_MAX || is_full(c) || !has_more(c)) break;
   }
   hold_back(c, false);
 }
@@ -557,7 +561,7 @@ static void wait_for_work(mqtt_client *c, uint64_t deadline) {
   uint64_t now = now_ns();
   int socket = mosquitto_socket(c->mosquitto), timeout = 1000;
   bool has_to_write = mosquitto_want_write(c->mosquitto), may_send, has_work;
-  const short reading = c->stray_bytes < STRAYS_MAX ? POLLIN : 0;
+  const short reading = is_full(c) ? 0 : POLLIN;
   struct pollfd watched = {socket, (short)(reading | (has_to_write ? POLLOUT : 0)), 0};
   if (c->strays != NULL && c->strays_until < deadline) deadline = c->strays_until;
   if (deadline <= now) timeout = 0;
@@ -715,22 +719,34 @@ static void close_connection(mqtt_client *c) {
   tell_refusals(c);
 }
 
+/* Keeps the connection alive. libmosquitto pings the broker, but ends the connection if it does not
+ * read the answer. While the thread does not read, it therefore sends an unsubscription instead,
+ * which has no effect because the prefix alone is never subscribed. */
+static void keep_alive(mqtt_client *c) {
+  const bool is_reading = !is_full(c);
+  const uint64_t now = now_ns(), pause_s = is_reading ? 1 : c->options.keep_alive_s / 5;
+  if (now - c->kept_alive_at < pause_s * ns_of_second) return;
+  c->kept_alive_at = now;
+  if (is_reading) mosquitto_loop_misc(c->mosquitto);
+  else mosquitto_unsubscribe(c->mosquitto, NULL, c->options.topic_prefix);
+}
+
 /* Runs one connection until it ends. Returns whether the connection has failed and might succeed
  * with another version of MQTT. */
 static bool run_connection(mqtt_client *c) {
-  uint64_t deadline, checked = now_ns();
+  const uint64_t deadline = now_ns() + c->base.settings.connect_timeout_ns;
   bool has_begun = false;
+  c->kept_alive_at = now_ns();
   if (!begin_connection(c)) return false;
-  deadline = checked + c->base.settings.connect_timeout_ns;
   while (!c->has_ended && !client_is_stopping(&c->base)) {
     wait_for_work(c, has_begun ? UINT64_MAX : deadline);
     if (!has_begun && c->has_answer && c->answer == 0) {
       has_begun = true;
       begin_session(c);
     }
+    settle_strays(c);
     client_deliver(&c->base, SIZE_MAX);
     if (has_begun) {
-      settle_strays(c);
       tell_refusals(c);
       send_subscriptions(c);
       send_publications(c);
@@ -739,10 +755,7 @@ static bool run_connection(mqtt_client *c) {
       shutdown(mosquitto_socket(c->mosquitto), SHUT_RDWR);
       c->has_ended = true;
     }
-    if (!c->has_ended && now_ns() - checked >= ns_of_second) {
-      checked = now_ns();
-      mosquitto_loop_misc(c->mosquitto);
-    }
+    if (!c->has_ended) keep_alive(c);
   }
   if (!c->has_ended) return false;
   close_connection(c);

@@ -340,6 +340,27 @@ TEST_OF_BROKER(flush_does_not_care_for_what_is_dropped_later, NULL) {
   CHECK(peer_stats(&p).dropped > 0);
 }
 
+/* A question waits only for the subscription to its answers. The broker is stopped, so that changes
+ * of other names cannot be sent. */
+TEST_OF_BROKER(question_does_not_wait_for_changes_of_names, NULL) {
+  SCOPED peer p;
+  told t = {0};
+  asking a = {.p = &p};
+  peer_connect_with(&p, b->port, NULL);
+  CHECK_ERROR(ask(&p, &t, "q", "x", 20 * ns_of_second), NOT_FOUND);
+  CHECK_EQ(kill(b->process, SIGSTOP), 0);
+  for (int i = 0; i < 100; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(p.transport.subscribe(p.transport.context, name));
+  }
+  pthread_t thread = start_asking(&a);
+  EVENTUALLY(peer_stats(&p).sending == 1);
+  CHECK_EQ(kill(b->process, SIGCONT), 0);
+  join_thread(thread);
+  CHECK_ERROR(a.result, NOT_FOUND);
+}
+
 /* Each refusal is reported, even if there are many refusals and the connection ends before all of
  * them have been reported. */
 TEST_OF_BROKER(each_refusal_is_told, NULL) {

@@ -348,12 +348,10 @@ TEST(names_with_two_answers_are_refused) {
   expect_refused_name(BYTES("\x90\x05\0\0\0\0\0"), "weather: refused", -1);
 }
 
-/* A broker that acknowledges a subscription only after the client has unsubscribed from the
- * name. */
+/* A broker that acknowledges a subscription only when the client has made further changes. */
 static gate may_answer = GATE_INIT;
 
 THREAD(serve_late, void *context) {
-  static const char subscribed[] = "\x90\x04\0\1\0\0", cancelled[] = "\xb0\x04\0\2\0\0";
   server *s = context;
   char request[512];
   int c = accept(s->listener, NULL, NULL);
@@ -364,14 +362,15 @@ THREAD(serve_late, void *context) {
   CHECK_EQ((unsigned char)request[0], 0x82);
   ADD(s->connections, 1);
   gate_wait(&may_answer);
-  CHECK_EQ(send(c, subscribed, sizeof subscribed - 1, MSG_NOSIGNAL), 6);
-  CHECK_EQ(send(c, cancelled, sizeof cancelled - 1, MSG_NOSIGNAL), 6);
+  server_send(c, s->bytes, s->size);
   server_drain(c);
 }
 
 TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server s;
   peer p;
+  s.bytes = "\x90\x04\0\1\0\0\xb0\x04\0\2\0\0";
+  s.size = 12;
   server_start(&s, serve_late);
   peer_connect_with(&p, s.port, NULL);
   CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
@@ -383,6 +382,36 @@ TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   peer_flush(&p);
   CHECK_EQ(LOAD(p.lost), 0);
   CHECK_EQ(peer_stats(&p).names, 0);
+  peer_release(&p);
+  server_end(&s);
+}
+
+THREAD(flush_first_name, peer *p) {
+  CHECK_OK(multicast_mqtt_flush(&p->transport, 10000000000u));
+}
+
+/* The broker acknowledges only the subscription that was made before the flush. Of those that were
+ * made later, some are sent and not acknowledged, and the others are not sent. */
+TEST(flush_does_not_care_for_names_that_change_later) {
+  server s;
+  peer p;
+  s.bytes = "\x90\x04\0\1\0\0";
+  s.size = 6;
+  server_start(&s, serve_late);
+  peer_connect_with(&p, s.port, NULL);
+  CHECK_OK(p.transport.subscribe(p.transport.context, "first"));
+  EVENTUALLY(LOAD(s.connections) == 1);
+  pthread_t thread = start_thread(flush_first_name, &p);
+  pause_ms(500); /* so that the thread waits in the flush */
+  for (int i = 0; i < 100; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "n%d", i);
+    CHECK_OK(p.transport.subscribe(p.transport.context, name));
+  }
+  gate_open(&may_answer);
+  join_thread(thread);
+  CHECK_ERROR(multicast_mqtt_flush(&p.transport, 1000000), TIMEOUT);
+  CHECK_EQ(LOAD(p.lost), 0);
   peer_release(&p);
   server_end(&s);
 }

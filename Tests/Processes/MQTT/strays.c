@@ -2,6 +2,7 @@
 
 #include "../Transports/Harness/asking.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 /* The options of a client whose session the broker keeps. */
@@ -72,30 +73,68 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_for_observers, NULL) {
   expect_all(&s, &there, 52);
 }
 
+enum { MUCH = 3000 }; /* of these messages, the transport stores less than half */
+
+/* Like collect(), but with many large messages. */
+static void collect_much(broker *b, peer *here) {
+  static char payload[1000];
+  collect(b, here, 0);
+  for (int i = 0; i < MUCH; ++i)
+    EVENTUALLY(peer_publish(here, "n", 1, payload, sizeof payload) == MULTICAST_OK);
+  peer_flush(here);
+}
+
 /* The broker has stored more messages than the transport buffers, and the transport has a queue.
  * When its buffer is full, the transport stops reading. The transport must continue to read when
  * some messages have been delivered. */
 TEST_OF_BROKER(much_that_a_session_has_collected_waits,
                "allow_anonymous true\nmax_queued_messages 0") {
-  enum { COUNT = 3000 };
-  static char payload[1000];
   SCOPED peer here, there;
   int arrived = 0;
   multicast_queue queue = queue_with(64, MULTICAST_OVERFLOW_BLOCK);
   CHECK_OK(multicast_queue_start(queue));
   peer_connect_reliably(&here, b->port);
-  collect(b, &here, 0);
-  for (int i = 0; i < COUNT; ++i)
-    EVENTUALLY(peer_publish(&here, "n", 1, payload, sizeof payload) == MULTICAST_OK);
-  peer_flush(&here);
+  collect_much(b, &here);
   peer_connect_with(&there, b->port, COLLECTOR(.queue = queue));
   pause_ms(300);
   CHECK_EQ(peer_stats(&there).received, 0);
   peer_observe(&there, "n", counter(&arrived));
-  EVENTUALLY(LOAD(arrived) == COUNT);
+  EVENTUALLY(LOAD(arrived) == MUCH);
   EVENTUALLY(peer_stats(&there).ignored == 1); /* only the question is ignored */
   peer_release(&there);
   CHECK_OK(multicast_queue_destroy(queue));
+}
+
+/* The transport keeps its connection, although it does not read the broker's answers to pings. */
+TEST_OF_BROKER(connection_lasts_while_a_session_waits, NULL) {
+  SCOPED peer here, there;
+  int arrived = 0;
+  peer_connect_reliably(&here, b->port);
+  collect_much(b, &here);
+  peer_connect_with(&there, b->port, COLLECTOR(.keep_alive_s = 5));
+  pause_ms(12000); /* both sides would have left a silent connection */
+  CHECK_EQ(LOAD(there.lost), 0);
+  peer_observe(&there, "n", counter(&arrived));
+  EVENTUALLY(LOAD(arrived) == MUCH);
+  CHECK_EQ(LOAD(there.lost), 0);
+}
+
+/* The transport has stopped reading, but reads the answer of the broker that has started again. */
+TEST_OF_BROKER(broker_may_restart_while_a_session_waits, NULL) {
+  SCOPED peer here, there;
+  int arrived = 0;
+  peer_connect_reliably(&here, b->port);
+  collect_much(b, &here);
+  peer_connect_with(&there, b->port, COLLECTOR(.keep_alive_s = 5));
+  pause_ms(300);
+  broker_end(b, SIGTERM);
+  broker_start_again(b);
+  EVENTUALLY(LOAD(there.connected) == 2);
+  pause_ms(300);
+  CHECK_EQ(peer_stats(&there).received, 0);
+  peer_observe(&there, "n", counter(&arrived));
+  EVENTUALLY(LOAD(arrived) >= MUCH); /* the last messages may arrive again */
+  CHECK_EQ(LOAD(there.lost), 1);
 }
 
 TEST_OF_BROKER(what_nobody_observes_is_ignored_after_a_second, NULL) {

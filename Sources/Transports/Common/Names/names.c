@@ -92,9 +92,8 @@ const known_name *names_next_prefix(const names *prefixes, const known_name *las
   return next;
 }
 
-bool names_want(names *all, const char *text, bool is_wanted) {
+bool names_want(names *all, const char *text, bool is_wanted, uint64_t change) {
   known_name *name = names_find(all, text);
-  ++all->changes;
   if (name == NULL) {
     if (!is_wanted) return true;
     name = names_add(all, text);
@@ -102,6 +101,7 @@ bool names_want(names *all, const char *text, bool is_wanted) {
   if (name == NULL) return false;
   all->wanted = all->wanted + is_wanted - name->is_wanted;
   name->is_wanted = is_wanted;
+  if (!name->is_changed) name->change = change;
   names_change(all, name);
   return true;
 }

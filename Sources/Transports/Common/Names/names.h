@@ -13,6 +13,7 @@ typedef struct known_name {
   struct known_name *next_change;
   bool is_wanted;
   bool is_changed;    /* is in the list of changes */
+  uint64_t change;    /* number of the first change that has not been reported; 0: of the engine */
   /* The engine uses these fields, which are initially zero. */
   int state;
   void *subscription;
@@ -27,12 +28,12 @@ typedef struct names {
   size_t capacity;
   size_t count;
   size_t wanted;
-  uint64_t changes; /* number of calls to names_want() */
   known_name *first_change, *last_change;
 } names;
 
-/* Sets whether a name has observers. Returns false if there is no memory. */
-bool names_want(names *all, const char *text, bool is_wanted);
+/* Sets whether a name has observers. `change` is the number of this change. Returns false if there
+ * is no memory. */
+bool names_want(names *all, const char *text, bool is_wanted, uint64_t change);
 /* Returns whether the name has observers, an answerer, or a change that must be reported to the
  * broker. */
 static inline bool name_is_used(const known_name *name) {
