@@ -50,8 +50,7 @@ TEST_OF_BROKER(what_a_session_has_collected_waits_until_it_is_attached, NULL) {
     CHECK_OK(transport_answer(&there.transport, "q", keep_question, &kept, NULL));
     expect_all(&s, &there, 50);
     EVENTUALLY(LOAD(kept.transport) != 0);
-    CHECK_OK(multicast_broadcaster_attach(there.broadcaster, NULL));
-    CHECK_OK(multicast_broadcaster_destroy(there.broadcaster));
+    peer_detach(&there);
   }
 }
 

@@ -18,12 +18,6 @@ static void attach(peer *p, const broker *b) {
   CHECK_OK(multicast_broadcaster_attach(p->broadcaster, &p->transport));
 }
 
-static void detach(peer *p) {
-  CHECK_OK(multicast_broadcaster_attach(p->broadcaster, NULL));
-  EVENTUALLY(LOAD(p->releases) == 1);
-  CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
-}
-
 TEST(attached_broadcasters_notify_each_other) {
   broker b;
   peer here, there;
@@ -57,8 +51,8 @@ TEST(attached_broadcasters_notify_each_other) {
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 6, "lost", 4), 0);
   peer_flush(&here);
   CHECK_EQ(peer_stats(&there).delivered, 2);
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
   broker_delete(&b);
 }
 
@@ -74,8 +68,8 @@ TEST_OF_BROKER(attached_late_subscribes_what_is_there, NULL) {
   attach(&here, b);
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "b", 1, "x", 1), 0);
   record_wait(r, 1);
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
 }
 
 /* ---- Inside calls ---------------------------------------------------------------------------- */
@@ -112,8 +106,8 @@ static void expect_act(void (*what)(actor *a), int calls) {
   EVENTUALLY(LOAD(a.left) >= calls);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(LOAD(a.calls), calls);
-  detach(&here);
-  if (multicast_broadcaster_is_valid(there.broadcaster)) detach(&there);
+  peer_detach(&here);
+  if (multicast_broadcaster_is_valid(there.broadcaster)) peer_detach(&there);
   EVENTUALLY(LOAD(there.releases) == 1);
   broker_delete(&b);
 }
@@ -157,8 +151,8 @@ TEST_OF_BROKER(observer_answers, NULL) {
   record_wait(r, 100);
   --i;
   CHECK(record_is(r, 2, &i, sizeof i));
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
 }
 
 /* ---- Released while an observer waits -------------------------------------------------------- */
@@ -188,8 +182,8 @@ TEST_OF_BROKER(observer_detaches_and_waits_for_a_flush, NULL) {
   EVENTUALLY(TRANSPORT_HAS_SENT(peer_stats(&there), 1));
   CHECK_EQ(multicast_broadcaster_notify(here.broadcaster, "n", 1, "x", 1), 0);
   EVENTUALLY(LOAD(a.left) == 1);
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
 }
 
 /* The program's `release` for one transport waits for a message that another transport delivers. */
@@ -238,8 +232,8 @@ TEST_OF_BROKER(release_may_wait_for_other_transports, NULL) {
   STORE(w.may_end, 1);
   join_thread(thread);
   EVENTUALLY(LOAD(w.has_ended));
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
 }
 
 /* ---- Released while messages arrive ---------------------------------------------------------- */
@@ -543,8 +537,8 @@ static void expect_end_of_child(bool detaches) {
   CHECK_EQ(status, 0);
   EVENTUALLY(LOAD(f.calls) == 50);
   CHECK_EQ(LOAD(there.lost), 0);
-  detach(&here);
-  detach(&there);
+  peer_detach(&here);
+  peer_detach(&there);
   broker_delete(&b);
 }
 
@@ -627,10 +621,8 @@ TEST(child_releases_while_the_parent_flushes) {
     pause_ms(A_WHILE_MS);
     in_child(release_in_child, &p);
   }
-  CHECK_OK(multicast_broadcaster_attach(p.broadcaster, NULL));
+  peer_detach(&p);
   join_thread(thread);
-  EVENTUALLY(LOAD(p.releases) == 1);
-  CHECK_OK(multicast_broadcaster_destroy(p.broadcaster));
 }
 
 /* ---- Released transports --------------------------------------------------------------------- */

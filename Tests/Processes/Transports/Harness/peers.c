@@ -77,11 +77,20 @@ void peer_connect_reliably(peer *p, int port) {
   peer_connect(p, &options);
 }
 
-void peer_release(peer *p) {
-  p->transport.release(p->transport.context);
+static void expect_release(peer *p) {
   EVENTUALLY(LOAD(p->releases) == 1);
   CHECK_OK(multicast_broadcaster_destroy(p->broadcaster));
   p->broadcaster.id = 0;
+}
+
+void peer_release(peer *p) {
+  p->transport.release(p->transport.context);
+  expect_release(p);
+}
+
+void peer_detach(peer *p) {
+  CHECK_OK(multicast_broadcaster_attach(p->broadcaster, NULL));
+  expect_release(p);
 }
 
 void peer_end(peer *p) {

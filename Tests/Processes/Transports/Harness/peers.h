@@ -62,7 +62,11 @@ void peer_connect(peer *p, const transport_options *options);
  * override these options. peer_begin does not wait for the connection. */
 void peer_connect_with(peer *p, int port, const transport_options *more);
 void peer_begin(peer *p, int port, const transport_options *more);
+
+/* Release the transport, wait for the end of its thread, and destroy the broadcaster. peer_detach()
+ * is for a transport that is attached to the broadcaster. */
 void peer_release(peer *p);
+void peer_detach(peer *p);
 
 /* Connects with peer_reliable_options. */
 void peer_connect_reliably(peer *p, int port);
