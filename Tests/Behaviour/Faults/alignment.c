@@ -1,6 +1,6 @@
 /* The library works with a malloc() that never aligns blocks to more than 16 bytes. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* clone() creates child processes without libc's knowledge. They share this process's memory, but
  * do not use the library. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 
 #include <errno.h>
 #include <sched.h>

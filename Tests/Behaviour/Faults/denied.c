@@ -1,7 +1,7 @@
 /* A sandbox denies system calls, either from the start or at some later point. A function that
  * needs a denied call returns an error status, and everything else keeps working. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <errno.h>

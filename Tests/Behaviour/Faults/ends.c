@@ -1,7 +1,7 @@
 /* A thread calls exit() while other threads use the library. During exit(), exit handlers and
  * destructors use the library, too. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* Forks at each allocation and deallocation of another thread that is inside the library. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* A process forks while one of its threads removes many delegates. Each release runs exactly once
  * in the parent and once in the child. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* Forks at each instruction of another thread that is inside the library. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "steps.h"
 
 enum { THREADS_IN_A_BLOCK = 64, MOST_THREADS = 3 * THREADS_IN_A_BLOCK };

@@ -1,6 +1,6 @@
 /* A busy process forks at random moments, and its children call every function. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <time.h>

@@ -1,7 +1,7 @@
 /* Makes each allocation of each function fail once, alone or together with all later
  * allocations. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /* Tests requests to the system that fail at first and succeed later. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 #include "functions.h"
 #include "system.h"
 

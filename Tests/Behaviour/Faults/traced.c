@@ -2,7 +2,7 @@
  * removal, or at any instruction of a removal. Meanwhile, the timeouts of other threads still work;
  * afterwards, everything continues. */
 
-#include "child.h"
+#include "../Interface/harness.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -3,8 +3,6 @@
 
 #include "process.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 THREAD(use_once, void *unused) {
@@ -14,21 +12,13 @@ THREAD(use_once, void *unused) {
   CHECK_OK(multicast_destroy(m));
 }
 
-/* Forks a child that runs the body. A child that takes longer than 20 s is killed. */
-static pid_t begin_child(void *(*body)(void *)) {
-  const pid_t child = fork();
-  CHECK(child >= 0);
-  if (child != 0) return child;
-  signal(SIGALRM, SIG_DFL);
-  alarm(20);
-  body(NULL);
-  _exit(0);
-}
-
-static void expect_success(pid_t child) {
-  int status;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+static void expect_success(void *(*body)(void *)) {
+  pid_t child = begin_child();
+  if (child == 0) {
+    body(NULL);
+    _exit(0);
+  }
+  CHECK_EQ(end_of_child(child), 0);
 }
 
 /* Without a sanitizer, the fork may happen at any point of the first use. ThreadSanitizer, however,
@@ -59,7 +49,7 @@ static void *fork_during_first_use(void *unused) {
   CHECK_EQ(pthread_detach(start_thread(use_first, NULL)), 0);
   for (int i = 0; i < spins; ++i) __asm__ volatile("");
   if (IS_OVER_AT_FORKS) EVENTUALLY(LOAD(was_used));
-  expect_success(begin_child(use_once));
+  expect_success(use_once);
   EVENTUALLY(LOAD(was_used));
   return unused;
 }
@@ -67,7 +57,7 @@ static void *fork_during_first_use(void *unused) {
 TEST(fork_during_the_first_use_on_another_thread) {
   for (int i = 0; i < ROUNDS; ++i) {
     spins = i * 700;
-    expect_success(begin_child(fork_during_first_use));
+    expect_success(fork_during_first_use);
   }
 }
 
@@ -106,7 +96,7 @@ static void *trim_and_use(void *unused) {
 
 static void fork_beside(void *(*body)(void *)) {
   pthread_t other = start_thread(body, NULL);
-  for (int i = 0; i < 150; ++i) expect_success(begin_child(trim_and_use));
+  for (int i = 0; i < 150; ++i) expect_success(trim_and_use);
   STORE(is_over, true);
   join_thread(other);
 }

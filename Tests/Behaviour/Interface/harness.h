@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "multicast.h"
 
@@ -264,6 +265,13 @@ void needs_kernel(const char *what);
 #define IS_WITHOUT_THREADS_IN_CHILDREN
 #endif
 #endif
+
+/* Flushes all output and forks. Returns the child's process ID, or 0 in the child. */
+pid_t begin_child(void);
+
+/* Waits for a child and returns its exit status, or the negative number of the signal that ended
+ * it. Kills the child if it hangs. */
+int end_of_child(pid_t child);
 
 /* Forks a child that runs the body, and expects it to exit with status 0. */
 void in_child(void (*body)(void *), void *argument);
