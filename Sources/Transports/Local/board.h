@@ -34,6 +34,9 @@ static inline places places_with(const places *all, const places *others) {
 static inline places places_without(const places *all, const places *others) {
   return (places){{all->words[0] & ~others->words[0], all->words[1] & ~others->words[1]}};
 }
+static inline places places_in_both(const places *all, const places *others) {
+  return (places){{all->words[0] & others->words[0], all->words[1] & others->words[1]}};
+}
 /* Loops over the places in a set. */
 #define FOR_PLACES(place, all) \
   for (unsigned word_ = 0; word_ < PLACE_WORDS; ++word_) \

@@ -16,6 +16,9 @@
 #define NAMES_MAX 65536
 #endif
 
+/* The two lists of topics. */
+enum { UNWANTED, WANTED, LISTS };
+
 typedef struct peer {
   struct peer *next;
 
@@ -63,7 +66,7 @@ typedef struct peer {
   bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
   /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
-  topic *untold;   /* the first topic in the list that was not sent to the peer; may be NULL */
+  topic *untold[LISTS]; /* per list, the first topic that was not sent to the peer; may be NULL */
   bool is_told;    /* all names have been sent to the peer once */
   size_t names;    /* number of names that the peer wants */
   bool owes_sync, owes_done;
@@ -90,6 +93,7 @@ typedef struct local_client {
   peer *peers;
   peer *at[PEERS_MAX]; /* indexed by place */
   places unknown; /* peers that joined earlier and have not announced their names yet */
+  places offering; /* peers that are being sent the retained values for a prefix */
   uint64_t head, oldest; /* copies of the values on the board */
   uint64_t told;         /* number of changes of names that the list of topics includes */
   uint64_t peer_numbers;
@@ -98,9 +102,10 @@ typedef struct local_client {
 
   /* Only the client's thread uses these fields. */
   group group;
-  topic *first_topic, *last_topic; /* names that may have to be sent to peers, by last change */
-  uint64_t listings;         /* number of changes of this list */
-  uint64_t listed, clear_at; /* its length, and the value of `listings` at which to clear it */
+  /* Unwanted names are sent before wanted names. A peer that is slow to read them therefore never
+   * counts more names for this client than the client is allowed to have. */
+  topic_list lists[LISTS];
+  uint64_t listings;         /* number of changes of these lists */
   unsigned char *payload;    /* buffer for the payload that is being delivered */
   size_t payload_size;
   uint32_t sleeps; /* copy of the value on the board */

@@ -73,7 +73,7 @@ peer *peer_add(local_client *c, int socket, const char *file) {
   if (p != NULL) {
     p->socket = socket;
     strcpy(p->file, file);
-    p->untold = c->first_topic;
+    for (int i = 0; i < LISTS; ++i) p->untold[i] = c->lists[i].first;
     p->owes_sync = true;
     p->known_from = UINT64_MAX;
     p->added_at = now_ns();
@@ -127,6 +127,7 @@ void peer_remove(local_client *c, peer *p) {
   *place = p->next;
   c->at[p->place] = NULL;
   places_remove(&c->unknown, p->place);
+  places_remove(&c->offering, p->place);
   leave_topics(&c->base.names, p, true);
   leave_topics(&c->base.answered, p, true);
   leave_topics(&c->base.prefixes, p, true);
@@ -139,32 +140,34 @@ void peer_remove(local_client *c, peer *p) {
 
 /* ---- Messages to a peer ---------------------------------------------------------------------- */
 
-/* Removes a topic from the list, so that its last change is not announced to any more
- * peers. */
+/* Removes a topic from its list, so that its last change is not announced to any more peers. */
 static void unlist(local_client *c, topic *t) {
+  topic_list *list = t->list;
   peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
-    if (p->untold == t) p->untold = t->next;
+    topic **untold = &p->untold[list - c->lists];
+    if (*untold == t) *untold = t->next;
   }
-  *(t->previous == NULL ? &c->first_topic : &t->previous->next) = t->next;
-  *(t->next == NULL ? &c->last_topic : &t->next->previous) = t->previous;
-  t->is_listed = false;
-  --c->listed;
+  *(t->previous == NULL ? &list->first : &t->previous->next) = t->next;
+  *(t->next == NULL ? &list->last : &t->next->previous) = t->previous;
+  t->list = NULL;
 }
 
-/* Moves a topic to the end of the list, so that its change is announced to all peers. */
+/* Called under the lock. Moves a topic to the end of one of the lists, so that its change is
+ * announced to all peers. */
 static void list_last(local_client *c, topic *t) {
+  const int which = t->name->is_wanted ? WANTED : UNWANTED;
+  topic_list *list = &c->lists[which];
   peer *p;
-  if (t->is_listed) unlist(c, t);
-  t->is_listed = true;
-  ++c->listed;
+  if (t->list != NULL) unlist(c, t);
+  t->list = list;
   t->listing = ++c->listings;
-  t->previous = c->last_topic;
+  t->previous = list->last;
   t->next = NULL;
-  *(c->last_topic == NULL ? &c->first_topic : &c->last_topic->next) = t;
-  c->last_topic = t;
+  *(list->last == NULL ? &list->first : &list->last->next) = t;
+  list->last = t;
   for (p = c->peers; p != NULL; p = p->next) {
-    if (p->untold == NULL) p->untold = t;
+    if (p->untold[which] == NULL) p->untold[which] = t;
     p->owes_sync = true;
   }
 }
@@ -184,13 +187,14 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
-/* Returns the `listing` of the first topic that has not been announced to all peers. Ignores peers
- * whose hello has not arrived, because nothing has been announced to them yet. */
+/* Returns the `listing` of the first unwanted topic that has not been announced to all peers.
+ * Ignores peers whose hello has not arrived, because nothing has been announced to them yet. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
   for (p = c->peers; p != NULL; p = p->next) {
-    if (p->is_met && p->untold != NULL && p->untold->listing < first) first = p->untold->listing;
+    const topic *t = p->untold[UNWANTED];
+    if (p->is_met && t != NULL && t->listing < first) first = t->listing;
   }
   return first;
 }
@@ -205,23 +209,21 @@ void peers_note_names(local_client *c) {
   pthread_mutex_unlock(&c->base.lock);
 }
 
-/* Removes topics without observers from the list once they have been announced to all peers,
- * because they need not be announced to later peers. Visiting the whole list takes time. This
- * function therefore does nothing until the number of changes since the last visit exceeds the
- * number of topics that remained in the list. */
+/* Removes unwanted topics from their list once they have been announced to all peers, because they
+ * need not be announced to later peers. A topic that has changed again will be moved by
+ * note_names(). */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
-  topic *t, *next;
-  if (c->listings < c->clear_at) return;
+  topic *t = c->lists[UNWANTED].first, *next;
+  if (t == NULL) return;
   pthread_mutex_lock(&c->base.lock);
-  for (t = c->first_topic; t != NULL && t->listing < first; t = next) {
+  for (; t != NULL && t->listing < first; t = next) {
     next = t->next;
-    if (t->name->is_wanted || t->name->is_changed) continue;
+    if (t->name->is_changed) continue;
     unlist(c, t);
     topic_drop(t->all, t);
   }
   pthread_mutex_unlock(&c->base.lock);
-  c->clear_at = c->listings + c->listed + 1;
 }
 
 /* Sends a message. Returns whether the socket has accepted the message. Does not check whether the
@@ -239,32 +241,34 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* Announces the name of the topic `untold`. Skips a name that has changed again, because its topic
- * will be appended to the list again. If the name were announced both now and later, the peer would
- * send the name's retained values twice. */
-static bool say_name(local_client *c, peer *p) {
-  bool is_wanted, has_changed;
+/* Announces the name of a topic. Skips a name that has changed again, because its topic will be
+ * appended to a list again. If the name were announced both now and later, the peer would send the
+ * name's retained values twice. */
+static bool say_name(local_client *c, peer *p, topic *t) {
+  const bool is_wanted = t->list == &c->lists[WANTED];
+  bool has_changed;
   pthread_mutex_lock(&c->base.lock);
-  is_wanted = p->untold->name->is_wanted;
-  has_changed = p->untold->name->is_changed;
+  has_changed = t->name->is_changed;
   pthread_mutex_unlock(&c->base.lock);
   if (has_changed) return true;
-  if (!say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, p->untold), 0,
-           p->untold->name->text, -1))
+  if (!say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, t), 0, t->name->text, -1))
     return false;
-  if (is_wanted && !p->is_told) places_add(&p->untold->told_to, p->place);
+  if (is_wanted && !p->is_told) places_add(&t->told_to, p->place);
   return true;
 }
 
 /* Sends all pending messages. Sends names only after the peer's hello has arrived, because the
  * hello contains the position where the peer's ring begins. */
 static bool tell(local_client *c, peer *p) {
+  int i;
   if (!p->has_hello)
     p->has_hello =
         say(p, MESSAGE_HELLO, p->place, p->start, c->options.name, c->memory_file);
   if (!p->has_hello || !p->is_met) return p->has_hello;
-  for (; p->untold != NULL; p->untold = p->untold->next) {
-    if (!say_name(c, p)) return false;
+  for (i = 0; i < LISTS; ++i) {
+    for (; p->untold[i] != NULL; p->untold[i] = p->untold[i]->next) {
+      if (!say_name(c, p, p->untold[i])) return false;
+    }
   }
   if (p->owes_sync && !say(p, MESSAGE_SYNC, 0, c->told, NULL, -1)) return false;
   p->is_told = true;
@@ -317,11 +321,11 @@ static bool heed_hello(local_client *c, peer *p, const message *m, int file) {
 /* Called under the lock. Writes the retained values of a topic to the ring, for one peer. Returns
  * false if there is no room. */
 static bool give_kept(local_client *c, const topic *t, const peer *p) {
+  const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
   places only = {{0, 0}};
-  if (!ring_make_room(c, topic_kept(t), c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST))
-    return false;
+  if (!ring_make_room(c, topic_kept(t, NULL), may_drop)) return false;
   places_add(&only, p->place);
-  ring_write_kept(c, t, &only);
+  ring_write_kept(c, t, NULL, &only);
   ring_show(c, &only);
   return true;
 }
@@ -353,37 +357,58 @@ static void unwant(peer *p, names *all, const char *text) {
   topic_drop(all, t);
 }
 
-/* Returns whether the peer has observers of a name or of one of its prefixes. If `news` is not
- * NULL, returns whether the peer wants the name only because of the prefix `news`. Called under the
- * lock. */
+/* Returns whether the peer has observers of a name or of one of its prefixes, other than the prefix
+ * `except`. Called under the lock. */
 static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
-                         const known_name *news) {
+                         const known_name *except) {
   const known_name *prefix = NULL;
-  bool is_wanted = places_have(&t->wanted_by, p->place), is_new = news == NULL;
-  while ((prefix = names_next_prefix(&c->base.prefixes, prefix, t->name->text)) != NULL) {
+  bool is_wanted = places_have(&t->wanted_by, p->place);
+  while (!is_wanted &&
+         (prefix = names_next_prefix(&c->base.prefixes, prefix, t->name->text)) != NULL) {
     const topic *its = prefix->subscription;
-    if (prefix == news) is_new = true;
-    else if (its != NULL && places_have(&its->wanted_by, p->place)) is_wanted = true;
+    is_wanted = prefix != except && its != NULL && places_have(&its->wanted_by, p->place);
   }
-  return news == NULL ? is_wanted : is_new && !is_wanted;
+  return is_wanted;
 }
 
-/* Sends the retained values of all names that the peer wants, except values that are already in the
- * ring for the peer. If `news` is not NULL, sends only the values of names that the peer wants only
- * because of the prefix `news`. Returns false if the ring currently has no room for some of the
- * values. Called under the lock. */
-static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *news) {
+/* Prepares to send the retained values for a prefix that the peer has announced. The peer does not
+ * need the values of names that it already wanted. Called under the lock. */
+static void begin_offering(local_client *c, const peer *p, const known_name *prefix) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
     topic *t = name->subscription;
-    if (t == NULL || t->values == NULL || (news != NULL && !names_begins_with(name->text, news)) ||
-        places_have(&t->offered_to, p->place) || !is_wanted_by(c, t, p, news))
+    if (t != NULL && names_begins_with(name->text, prefix) && is_wanted_by(c, t, p, prefix))
+      places_add(&t->offered_to, p->place);
+  }
+  places_add(&c->offering, p->place);
+}
+
+/* Sends the retained values of all names that the peer wants, or only of names with a prefix if
+ * `prefix` is not NULL. Skips names in whose `offered_to` the peer is. Returns false if the ring
+ * currently has no room for some of the values. Until this function has succeeded, publications of
+ * the other names are preceded by their retained values (see find_addressees()). Called under the
+ * lock. */
+static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *prefix) {
+  const known_name *name = names_next(&c->base.names, NULL);
+  for (; name != NULL; name = names_next(&c->base.names, name)) {
+    topic *t = name->subscription;
+    if (t == NULL || t->values == NULL || places_have(&t->offered_to, p->place) ||
+        !(prefix == NULL ? is_wanted_by(c, t, p, NULL) : names_begins_with(name->text, prefix)))
       continue;
     if (!give_kept(c, t, p)) return false;
     places_add(&t->offered_to, p->place);
   }
+  places_remove(&c->offering, p->place);
   leave_topics(&c->base.names, p, false);
   return true;
+}
+
+/* Called under the lock for a prefix that the peer wants, possibly several times until there is
+ * room. An unknown peer receives the values when it has announced all its names. */
+static bool give_kept_of_prefix(local_client *c, const peer *p, const known_name *prefix) {
+  if (places_have(&c->unknown, p->place)) return true;
+  if (!places_have(&c->offering, p->place)) begin_offering(c, p, prefix);
+  return give_kept_of_wanted(c, p, prefix);
 }
 
 /* Processes the announcement of a name. Returns false if there is currently no room or memory. */
@@ -395,8 +420,7 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   p->has_tail = true;
   if (m->kind == MESSAGE_WANT)
     is_heeded = want(c, p, all, m->text) &&
-                (all != &c->base.prefixes || places_have(&c->unknown, p->place) ||
-                 give_kept_of_wanted(c, p, names_find(all, m->text)));
+                (all != &c->base.prefixes || give_kept_of_prefix(c, p, names_find(all, m->text)));
   else unwant(p, all, m->text);
   pthread_mutex_unlock(&c->base.lock);
   return is_heeded;

@@ -141,9 +141,10 @@ void ring_write(local_client *c, const letter *l, const places *readers) {
   c->head += size;
 }
 
-void ring_write_kept(local_client *c, const topic *t, const places *readers) {
+void ring_write_kept(local_client *c, const topic *t, const value *except, const places *readers) {
   const value *v;
   for (v = t->values; v != NULL; v = v->next) {
+    if (v == except) continue;
     const letter l = {.name = t->name->text, .event = v->event, .payload = {v->payload, v->size}};
     ring_write(c, &l, readers);
   }
@@ -219,51 +220,54 @@ multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until) {
 /* Called under the lock. Returns whether the topic's retained values, including `v`, would fit into
  * half the ring, so that they can be written together. */
 static bool may_keep(const local_client *c, const topic *t, const value *v) {
-  const size_t name_bytes = strlen(t->name->text);
-  const value *old = topic_value(t, v->event);
-  return topic_kept(t) - (old == NULL ? 0 : entry_size(name_bytes, old->size)) +
-             entry_size(name_bytes, v->size) <=
+  const value *replaced = topic_value(t, v->event);
+  return topic_kept(t, replaced) + entry_size(strlen(t->name->text), v->size) <=
          c->memory.ring_size / 2;
 }
 
 /* The readers of a publication, including peers that have not announced their names. Before the
- * first publication of a name, each peer in `to_be_offered` is sent the retained values of the
- * name, so that it receives each value once and in order. This struct is valid only while the lock
- * is held. */
+ * publication, each peer in `to_be_offered` is sent the retained values of the name, so that it
+ * receives each value once and in order. The value that the publication replaces is not sent. This
+ * struct is valid only while the lock is held. */
 typedef struct addressees {
   topic *topic; /* may be NULL */
+  const value *replaced; /* may be NULL */
   places all, to_be_offered;
   size_t bytes; /* required room in the ring */
 } addressees;
 
-static addressees find_addressees(local_client *c, const letter *l) {
-  addressees a = {topic_find(&c->base.names, l->name), c->unknown, {{0, 0}}, 0};
+static addressees find_addressees(local_client *c, const letter *l, bool is_retained) {
+  addressees a = {.topic = topic_find(&c->base.names, l->name), .all = c->unknown};
   const known_name *prefix = names_next_prefix(&c->base.prefixes, NULL, l->name);
   for (; prefix != NULL; prefix = names_next_prefix(&c->base.prefixes, prefix, l->name)) {
     const topic *t = prefix->subscription;
     if (t != NULL) a.all = places_with(&a.all, &t->wanted_by);
   }
   if (a.topic != NULL) {
+    if (is_retained) a.replaced = topic_value(a.topic, l->event);
     a.all = places_with(&a.all, &a.topic->wanted_by);
-    a.to_be_offered = places_without(&c->unknown, &a.topic->offered_to);
+    a.to_be_offered = places_in_both(&c->offering, &a.all);
+    a.to_be_offered = places_with(&a.to_be_offered, &c->unknown);
+    a.to_be_offered = places_without(&a.to_be_offered, &a.topic->offered_to);
   }
   if (places_are_none(&a.all)) return a;
   a.bytes = letter_size(l);
-  if (!places_are_none(&a.to_be_offered)) a.bytes += topic_kept(a.topic);
+  if (!places_are_none(&a.to_be_offered)) a.bytes += topic_kept(a.topic, a.replaced);
   return a;
 }
 
 /* Called under the lock, which it may release while it waits for room. During the wait, peers and
  * retained values may change and topics may be freed, so this function finds the addressees again
  * after each wait. */
-static multicast_status get_addressees(local_client *c, const letter *l, addressees *a) {
+static multicast_status get_addressees(local_client *c, const letter *l, bool is_retained,
+                                       addressees *a) {
   const bool may_drop = c->options.overflow == MULTICAST_OVERFLOW_DROP_OLDEST;
   multicast_status status = MULTICAST_OK;
-  *a = find_addressees(c, l);
+  *a = find_addressees(c, l, is_retained);
   while (status == MULTICAST_OK && !ring_make_room(c, a->bytes, may_drop)) {
     status = ring_get_room(c, a->bytes, MULTICAST_FOREVER);
     if (c->base.is_stopping) return MULTICAST_ERROR_STATE;
-    if (status == MULTICAST_OK) *a = find_addressees(c, l);
+    if (status == MULTICAST_OK) *a = find_addressees(c, l, is_retained);
   }
   return status;
 }
@@ -275,7 +279,7 @@ static void send_to(local_client *c, const letter *l, const addressees *a) {
     return;
   }
   if (!places_are_none(&a->to_be_offered)) {
-    ring_write_kept(c, a->topic, &a->to_be_offered);
+    ring_write_kept(c, a->topic, a->replaced, &a->to_be_offered);
     a->topic->offered_to = places_with(&a->topic->offered_to, &a->to_be_offered);
   }
   ring_write(c, l, &a->all);
@@ -292,14 +296,14 @@ static multicast_status make_topic(local_client *c, const letter *l, const value
     topic_drop(&c->base.names, t);
     return MULTICAST_ERROR_LIMIT;
   }
-  *a = find_addressees(c, l); /* needs the same room, because a new topic has no values yet */
+  *a = find_addressees(c, l, true); /* needs the same room, because a new topic has no values yet */
   return MULTICAST_OK;
 }
 
 /* Called under the lock, which it may release to wait. `v` is the value to retain, or NULL. */
 static multicast_status publish(local_client *c, const letter *l, value *v) {
   addressees a;
-  multicast_status status = get_addressees(c, l, &a);
+  multicast_status status = get_addressees(c, l, v != NULL, &a);
   if (status == MULTICAST_OK && v != NULL) status = make_topic(c, l, v, &a);
   if (status != MULTICAST_OK) return status;
   send_to(c, l, &a);

@@ -27,18 +27,19 @@ topic *topic_make(names *all, const char *name) {
 void topic_drop(names *all, topic *t) {
   known_name *known = names_find(all, t->name->text);
   if (!places_are_none(&t->wanted_by) || !places_are_none(&t->offered_to) || t->values != NULL ||
-      t->is_listed)
+      t->list != NULL)
     return;
   free(t);
   known->subscription = NULL;
   if (!name_is_used(known)) names_remove(all, known);
 }
 
-size_t topic_kept(const topic *t) {
+size_t topic_kept(const topic *t, const value *except) {
   const size_t name_bytes = strlen(t->name->text);
   const value *v;
   size_t total = 0;
-  for (v = t->values; v != NULL; v = v->next) total += entry_size(name_bytes, v->size);
+  for (v = t->values; v != NULL; v = v->next)
+    total += v == except ? 0 : entry_size(name_bytes, v->size);
   return total;
 }
 

@@ -17,19 +17,23 @@ typedef struct value {
   unsigned char payload[];
 } value;
 
+/* A list of topics that may have to be announced to peers, in order of their last change. */
+typedef struct topic_list {
+  struct topic *first, *last;
+} topic_list;
+
 /* The field `subscription` of a known_name points to a topic. A name has separate topics for
  * notifications and for questions. */
 typedef struct topic {
   const known_name *name;
   /* Protected by the lock. */
   places wanted_by; /* the peers that have observers of the name, or answer its questions */
-  places offered_to; /* unknown peers for which all values are in the ring already */
+  places offered_to; /* unknown peers and peers in `offering` that need no more of the values */
   value *values;
-  /* Only the client's thread uses these fields. The linked list contains the topics that may have
-   * to be announced to peers, in order of their last change. */
+  /* Only the client's thread uses these fields. */
+  topic_list *list; /* the list that contains the topic, or NULL */
   struct topic *previous, *next;
   uint64_t listing; /* `listings` of the client when the topic was appended to the list */
-  bool is_listed;
   places told_to; /* the peers to which this client announced the name in its first announcement */
   names *all; /* the table that contains the name */
 } topic;
@@ -40,7 +44,8 @@ topic *topic_find(const names *all, const char *name); /* returns NULL if there 
 /* Finds or creates a topic. Returns NULL if there is no memory. */
 topic *topic_make(names *all, const char *name);
 void topic_drop(names *all, topic *t); /* frees the topic and its name if they are unused */
-size_t topic_kept(const topic *t);     /* returns the room that its values need in the ring */
+/* Returns the room that its values, other than `except`, need in the ring. */
+size_t topic_kept(const topic *t, const value *except);
 /* Returns the value of an event, or NULL. */
 value *topic_value(const topic *t, uint32_t event);
 value *value_make(uint32_t event, span payload); /* returns NULL if there is no memory */

@@ -30,7 +30,7 @@ static void send_answer(stranger *s, uint64_t number, char text) {
 typedef struct liar {
   scene *c;
   uint64_t at; /* the position up to which it has read */
-  int has_to_end;
+  int has_to_end, lies;
   void (*lie)(scene *c, uint64_t number);
 } liar;
 
@@ -44,7 +44,9 @@ THREAD(be_a_liar, liar *l) {
     memcpy(&r, bytes, sizeof r);
     memcpy(&number, bytes + sizeof r + r.name_size + r.payload_size, sizeof number);
     l->at += r.size;
-    if (r.kind == ENTRY_QUESTION) l->lie(l->c, number);
+    if (r.kind != ENTRY_QUESTION) continue;
+    l->lie(l->c, number);
+    ADD(l->lies, 1);
   }
 }
 
@@ -64,13 +66,13 @@ static void say_nothing(scene *c, uint64_t number) {}
 /* The victim asks one question, and the stranger calls `lie`, which answers the question
  * wrongly. */
 static multicast_status ask_liar(scene *c, told *t, void (*lie)(scene *c, uint64_t number)) {
-  liar l = {c, LOAD(c->s.its.board->head), 0, lie};
+  liar l = {c, LOAD(c->s.its.board->head), 0, 0, lie};
   pthread_t thread = start_thread(be_a_liar, &l);
   /* With all lies except answer_twice(), the question times out. */
   const uint64_t time = lie == answer_twice ? ten_seconds : a_while;
   multicast_status status;
   EVENTUALLY((status = ask(&c->victim, t, "q", "", time)) != MULTICAST_ERROR_NOT_FOUND);
-  pause_ms(20);
+  EVENTUALLY(LOAD(l.lies) == 1);
   STORE(l.has_to_end, 1);
   join_thread(thread);
   return status;

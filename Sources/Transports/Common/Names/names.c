@@ -3,14 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t hash(const char *text) {
-  uint64_t value = 0xcbf29ce484222325u;
-  for (; *text != '\0'; ++text) value = (value ^ (unsigned char)*text) * 0x100000001b3u;
-  return (size_t)(value ^ value >> 32);
+/* The hash function FNV-1a. */
+static const uint64_t hash_of_nothing = 0xcbf29ce484222325u;
+
+static uint64_t hash_with(uint64_t hash, char next) {
+  return (hash ^ (unsigned char)next) * 0x100000001b3u;
+}
+
+static known_name **bucket_of_hash(const names *all, uint64_t hash) {
+  return &all->buckets[(hash ^ hash >> 32) & (all->capacity - 1)];
 }
 
 static known_name **bucket(const names *all, const char *text) {
-  return &all->buckets[hash(text) & (all->capacity - 1)];
+  uint64_t hash = hash_of_nothing;
+  for (; *text != '\0'; ++text) hash = hash_with(hash, *text);
+  return bucket_of_hash(all, hash);
 }
 
 static void insert(names *all, known_name *name) {
@@ -54,6 +61,7 @@ known_name *names_add(names *all, const char *text) {
   memcpy(name->text, text, size);
   insert(all, name);
   ++all->count;
+  all->sizes[(size - 1) / 64] |= (uint64_t)1 << (size - 1) % 64;
   return name;
 }
 
@@ -67,6 +75,7 @@ void names_remove(names *all, known_name *name) {
   free(all->buckets);
   all->buckets = NULL;
   all->capacity = 0;
+  memset(all->sizes, 0, sizeof all->sizes);
 }
 
 known_name *names_next(const names *all, const known_name *name) {
@@ -87,9 +96,20 @@ bool names_begins_with(const char *name, const known_name *prefix) {
 
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name) {
-  const known_name *next = names_next(prefixes, last);
-  while (next != NULL && !names_begins_with(name, next)) next = names_next(prefixes, next);
-  return next;
+  const size_t shorter = last == NULL ? 0 : strlen(last->text);
+  uint64_t hash = hash_with(hash_of_nothing, '*');
+  size_t size; /* of the text, which is an asterisk and `size` - 1 bytes of the name */
+  if (prefixes->capacity == 0) return NULL;
+  for (size = 1;; ++size) {
+    if (size > shorter && (prefixes->sizes[size / 64] >> size % 64 & 1) != 0) {
+      const known_name *next = *bucket_of_hash(prefixes, hash);
+      while (next != NULL && (strlen(next->text) != size || !names_begins_with(name, next)))
+        next = next->next;
+      if (next != NULL) return next;
+    }
+    if (name[size - 1] == '\0') return NULL;
+    hash = hash_with(hash, name[size - 1]);
+  }
 }
 
 bool names_want(names *all, const char *text, bool is_wanted, uint64_t change) {

@@ -25,6 +25,7 @@ typedef struct known_name {
 /* A hash table of names, and a list of names whose changes must be reported to the broker. */
 typedef struct names {
   known_name **buckets;
+  uint64_t sizes[5]; /* bit N is set if a stored text has N bytes, or once had */
   size_t capacity;
   size_t count;
   size_t wanted;
@@ -47,9 +48,9 @@ known_name *names_next(const names *all, const known_name *name); /* NULL gives 
 
 /* Returns whether a name begins with a prefix. */
 bool names_begins_with(const char *name, const known_name *prefix);
-/* Iterates over the prefixes with which a name begins. Returns the prefix after `last`, or the
- * first one if `last` is NULL. Returns NULL if there are no more prefixes. The stored text of each
- * prefix is an asterisk followed by the prefix, so that no text is empty. */
+/* Iterates over the prefixes with which a name begins, by size. Returns the prefix after `last`, or
+ * the first one if `last` is NULL. Returns NULL if there are no more prefixes. The stored text of
+ * each prefix is an asterisk followed by the prefix, so that no text is empty. */
 const known_name *names_next_prefix(const names *prefixes, const known_name *last,
                                     const char *name);
 

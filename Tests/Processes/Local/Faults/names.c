@@ -159,3 +159,56 @@ TEST_OF_BROKER(peer_with_too_many_names_is_cut_off, NULL) {
   stranger_end(&s);
   expect_blocks(before);
 }
+
+/* ---- Many changes ---------------------------------------------------------------------------- */
+
+static void observe_each(peer *p, int first, bool is_observed) {
+  for (int i = first; i < first + NAMES_THERE - 10; ++i) observe(p, i, is_observed);
+}
+
+/* Makes these names the first ones in the list of changes. */
+static void change_each(peer *p, int first) {
+  for (int i = first; i < first + NAMES_THERE - 10; ++i) {
+    observe(p, i, true);
+    observe(p, i, false);
+  }
+}
+
+/* Makes the thread of a transport stay in its observer of `name` until `let_go` is opened. */
+static void block(peer *asker, const char *name, blocker *b) {
+  CHECK_OK(peer_publish(asker, name, 1, NULL, 0));
+  gate_wait(&b->entered);
+}
+
+/* The peer reads the announcements slowly, and meanwhile all names are replaced twice. At no time
+ * are there too many names. */
+TEST_OF_BROKER(names_that_are_replaced_meanwhile_are_not_too_many, NULL) {
+  enum { A = 0, B = 1000, C = 2000 };
+  SCOPED peer here, there, asker;
+  blocker first = BLOCKER_INIT, second = BLOCKER_INIT, of_here = BLOCKER_INIT;
+  peer_connect_to(&here, b);
+  peer_connect_to(&there, b);
+  peer_connect_to(&asker, b);
+  peer_meet(&asker, 2);
+  observe_each(&there, A, true);
+  peer_observe(&there, "first", blocking(&first));
+  peer_observe(&there, "second", blocking(&second));
+  peer_observe(&here, "here", blocking(&of_here));
+  block(&asker, "here", &of_here);
+  block(&asker, "first", &first);
+  change_each(&there, B);
+  observe_each(&there, A, false);
+  observe_each(&there, B, true);
+  gate_open(&first.let_go); /* announces the changes until the socket is full */
+  pause_ms(A_WHILE_MS);
+  block(&asker, "second", &second);
+  change_each(&there, C);
+  observe_each(&there, B, false);
+  change_each(&there, A);
+  observe_each(&there, C, true);
+  gate_open(&second.let_go);
+  pause_ms(A_WHILE_MS);
+  gate_open(&of_here.let_go);
+  peer_flush(&there);
+  CHECK_EQ(LOAD(here.expelled) + LOAD(there.expelled), 0);
+}
