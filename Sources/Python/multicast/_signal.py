@@ -67,6 +67,7 @@ class Signal(Typed["Unpack[Ts]"]):
 
     def __init__(self, *types: Any, **options: Any) -> None:  # type: ignore[misc]
         self.types, self._options = types, options
+        self._homes: "dict[int, _Home]" = {}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name, self._key = name, f"_signal_{name}"
@@ -82,15 +83,23 @@ class Signal(Typed["Unpack[Ts]"]):
             return self
         found = self.made(instance)
         if found is None:
-            found = Bound(arguments=self.types, **self._options)
+            made = Bound(arguments=self.types, **self._options)
             try:
-                found._instance = weakref.ref(instance)
+                made._instance = weakref.ref(instance)
                 home = _Home(instance, lambda home: vars(home).clear())
-                home.bound = found
-                object.__setattr__(instance, self._key, home)
+                home.bound = made
+                # Threads that use the signal for the first time at once agree on one home, because
+                # a home is taken out only after it has become the attribute.
+                home = self._homes.setdefault(id(instance), home)
+                found = self.made(instance)
+                if found is None:
+                    found = home.bound
+                    object.__setattr__(instance, self._key, home)
             except (AttributeError, TypeError):
                 raise TypeError(f"{type(instance).__name__} has __slots__: add {self._key!r} and "
                                 "'__weakref__' to them") from None
+            finally:
+                self._homes.pop(id(instance), None)
         return found
 
     def made(self, instance: object) -> "Optional[Bound[Unpack[Ts]]]":

@@ -1,6 +1,8 @@
 """Tests signals that are attributes of classes."""
 
 import gc
+import sys
+import threading
 import weakref
 
 import pytest
@@ -79,3 +81,27 @@ def test_objects_of_other_kinds():
         assert got == [1] and one.changed is one.changed
     with pytest.raises(TypeError, match="_signal_changed"):
         TooSmall().changed
+
+
+def test_threads_that_use_a_signal_first_get_the_same_multicast(start):
+    class Slotted:
+        __slots__ = "_signal_changed", "__weakref__"
+        changed = Signal(int)
+
+    each = [kind() for kind in (Model, Slotted) for _ in range(2000)]
+    found = [[], []]
+    begin = threading.Barrier(2)
+
+    def use(mine):
+        begin.wait(10)
+        mine.extend(model.changed for model in each)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in [start(use, mine) for mine in found]:
+            thread.join(20)
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(found[0]) == 4000
+    assert all(one is other for one, other in zip(*found))
