@@ -366,17 +366,22 @@ THREAD(serve_late, void *context) {
   server_drain(c);
 }
 
+/* Connects to a broker that sends `bytes` when `may_answer` is opened, and subscribes a name. */
+static void subscribe_late(server *s, peer *p, const char *bytes, size_t size) {
+  s->bytes = bytes;
+  s->size = size;
+  server_start(s, serve_late);
+  peer_connect_with(p, s->port, NULL);
+  CHECK_OK(p->transport.subscribe(p->transport.context, "first"));
+  EVENTUALLY(LOAD(s->connections) == 1);
+}
+
 TEST(name_that_is_cancelled_before_the_answer_is_forgotten) {
   server s;
   peer p;
-  s.bytes = "\x90\x04\0\1\0\0\xb0\x04\0\2\0\0";
-  s.size = 12;
-  server_start(&s, serve_late);
-  peer_connect_with(&p, s.port, NULL);
-  CHECK_OK(p.transport.subscribe(p.transport.context, "n"));
-  EVENTUALLY(LOAD(s.connections) == 1);
+  subscribe_late(&s, &p, "\x90\x04\0\1\0\0\xb0\x04\0\2\0\0", 12);
   CHECK_ERROR(multicast_mqtt_flush(&p.transport, 1000000), TIMEOUT);
-  p.transport.unsubscribe(p.transport.context, "n");
+  p.transport.unsubscribe(p.transport.context, "first");
   CHECK_ERROR(multicast_mqtt_flush(&p.transport, 20000000), TIMEOUT);
   gate_open(&may_answer);
   peer_flush(&p);
@@ -395,12 +400,7 @@ THREAD(flush_first_name, peer *p) {
 TEST(flush_does_not_care_for_names_that_change_later) {
   server s;
   peer p;
-  s.bytes = "\x90\x04\0\1\0\0";
-  s.size = 6;
-  server_start(&s, serve_late);
-  peer_connect_with(&p, s.port, NULL);
-  CHECK_OK(p.transport.subscribe(p.transport.context, "first"));
-  EVENTUALLY(LOAD(s.connections) == 1);
+  subscribe_late(&s, &p, "\x90\x04\0\1\0\0", 6);
   pthread_t thread = start_thread(flush_first_name, &p);
   pause_ms(500); /* so that the thread waits in the flush */
   for (int i = 0; i < 100; ++i) {

@@ -104,13 +104,18 @@ TEST_OF_BROKER(much_that_a_session_has_collected_waits,
   CHECK_OK(multicast_queue_destroy(queue));
 }
 
+/* Connects to a broker that has stored many messages. `there` stops reading them. */
+static void connect_to_much(broker *b, peer *here, peer *there) {
+  peer_connect_reliably(here, b->port);
+  collect_much(b, here);
+  peer_connect_with(there, b->port, COLLECTOR(.keep_alive_s = 5));
+}
+
 /* The transport keeps its connection, although it does not read the broker's answers to pings. */
 TEST_OF_BROKER(connection_lasts_while_a_session_waits, NULL) {
   SCOPED peer here, there;
   int arrived = 0;
-  peer_connect_reliably(&here, b->port);
-  collect_much(b, &here);
-  peer_connect_with(&there, b->port, COLLECTOR(.keep_alive_s = 5));
+  connect_to_much(b, &here, &there);
   pause_ms(12000); /* both sides would have left a silent connection */
   CHECK_EQ(LOAD(there.lost), 0);
   peer_observe(&there, "n", counter(&arrived));
@@ -122,9 +127,7 @@ TEST_OF_BROKER(connection_lasts_while_a_session_waits, NULL) {
 TEST_OF_BROKER(broker_may_restart_while_a_session_waits, NULL) {
   SCOPED peer here, there;
   int arrived = 0;
-  peer_connect_reliably(&here, b->port);
-  collect_much(b, &here);
-  peer_connect_with(&there, b->port, COLLECTOR(.keep_alive_s = 5));
+  connect_to_much(b, &here, &there);
   pause_ms(300);
   broker_end(b, SIGTERM);
   broker_start_again(b);
