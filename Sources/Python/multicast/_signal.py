@@ -83,7 +83,7 @@ class Signal(Typed["Unpack[Ts]"]):
             return self
         found = self.made(instance)
         if found is None:
-            made = Bound(arguments=self.types, **self._options)
+            made: "Bound[Unpack[Ts]]" = Bound(arguments=self.types, **self._options)
             try:
                 made._instance = weakref.ref(instance)
                 home = _Home(instance, lambda home: vars(home).clear())

@@ -32,7 +32,6 @@ typedef struct peer {
   pid_t pid;
   char file[FILE_NAME_SIZE]; /* the peer's socket if this client has connected to it, or empty */
   uint64_t start;            /* position where this client's ring begins for the peer */
-  uint64_t added_at;
 
   /* When the peer's hello has arrived, the client's thread sets these fields under the lock. */
   bool is_heard; /* the hello has arrived */
@@ -66,6 +65,7 @@ typedef struct peer {
   bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
   /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
+  uint64_t greeted_at; /* when the hello was sent */
   topic *untold[LISTS]; /* per list, the first topic that was not sent to the peer; may be NULL */
   bool is_told;    /* all names have been sent to the peer once */
   size_t names;    /* number of names that the peer wants */

@@ -76,7 +76,6 @@ peer *peer_add(local_client *c, int socket, const char *file) {
     for (int i = 0; i < LISTS; ++i) p->untold[i] = c->lists[i].first;
     p->owes_sync = true;
     p->known_from = UINT64_MAX;
-    p->added_at = now_ns();
     if (is_of_user(socket, &p->pid) && peer_watch(c, p)) {
       pthread_mutex_lock(&c->base.lock);
       is_added = take_place(c, p);
@@ -261,9 +260,10 @@ static bool say_name(local_client *c, peer *p, topic *t) {
  * hello contains the position where the peer's ring begins. */
 static bool tell(local_client *c, peer *p) {
   int i;
-  if (!p->has_hello)
-    p->has_hello =
-        say(p, MESSAGE_HELLO, p->place, p->start, c->options.name, c->memory_file);
+  if (!p->has_hello) {
+    p->has_hello = say(p, MESSAGE_HELLO, p->place, p->start, c->options.name, c->memory_file);
+    p->greeted_at = now_ns();
+  }
   if (!p->has_hello || !p->is_met) return p->has_hello;
   for (i = 0; i < LISTS; ++i) {
     for (; p->untold[i] != NULL; p->untold[i] = p->untold[i]->next) {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #ifndef HELLO_NS
-#define HELLO_NS 1000000000 /* a process that connects must send its hello within this time */
+#define HELLO_NS 1000000000 /* a greeted process must send its hello within this time */
 #endif
 
 enum {
@@ -145,18 +145,18 @@ static void remove_peer(local_client *c, peer *p) {
   else if (is_met) client_tell(&c->base, MULTICAST_LOCAL_GONE, pid, name);
 }
 
-/* Returns whether a process has connected but has not sent its hello. Such a process must be
- * disconnected after HELLO_NS, because otherwise it could occupy a place forever. The hello may
- * have arrived while this thread was running an observer, so is_silent() reads the socket first. If
- * the process is a real peer that was stopped for longer than HELLO_NS, it will find its connection
- * closed and reconnect in reach_again(). The program notices nothing, because the arrival of the
- * peer has not been reported yet. */
+/* Returns whether a process has connected and has been greeted, but has not sent its hello. Such a
+ * process must be disconnected after HELLO_NS, because otherwise it could occupy a place forever.
+ * The hello may have arrived while this thread was running an observer, so is_silent() reads the
+ * socket first. If the process is a real peer that was stopped for longer than HELLO_NS, it will
+ * find its connection closed and reconnect in reach_again(). The program notices nothing, because
+ * the arrival of the peer has not been reported yet. */
 static bool may_be_silent(const peer *p) {
-  return !p->is_met && p->file[0] == '\0' && !p->has_ended;
+  return p->has_hello && !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
 
 static bool is_silent(local_client *c, peer *p) {
-  return may_be_silent(p) && now_ns() - p->added_at >= HELLO_NS &&
+  return may_be_silent(p) && now_ns() - p->greeted_at >= HELLO_NS &&
          (!peer_hear(c, p) || !p->is_met);
 }
 
@@ -228,7 +228,7 @@ static int time_to_sleep(const local_client *c) {
   if (!c->base.is_connected) timeout = shorter(timeout, ms_until(c->joined_at + PATIENCE_NS));
   for (p = c->peers; p != NULL; p = p->next) {
     if (p->is_held || p->is_behind) timeout = shorter(timeout, SOON_MS);
-    if (may_be_silent(p)) timeout = shorter(timeout, ms_until(p->added_at + HELLO_NS));
+    if (may_be_silent(p)) timeout = shorter(timeout, ms_until(p->greeted_at + HELLO_NS));
   }
   return timeout;
 }
