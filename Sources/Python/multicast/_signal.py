@@ -88,8 +88,8 @@ class Signal(Typed["Unpack[Ts]"]):
                 made._instance = weakref.ref(instance)
                 home = _Home(instance, lambda home: vars(home).clear())
                 home.bound = made
-                # Threads that use the signal for the first time at once agree on one home, because
-                # a home is taken out only after it has become the attribute.
+                # If several threads use the signal for the first time simultaneously, setdefault()
+                # gives all of them the same home. Later threads find it in the instance.
                 home = self._homes.setdefault(id(instance), home)
                 found = self.made(instance)
                 if found is None:

@@ -65,7 +65,7 @@ typedef struct peer {
   bool is_behind;               /* the peer is dropping the oldest entries; read again soon */
   /* These fields describe the messages to the peer. Only the client's thread uses them. */
   bool has_hello;  /* the hello was sent */
-  uint64_t greeted_at; /* when the hello was sent */
+  uint64_t greeted_at; /* when the hello was sent, or before that, when sending was first tried */
   topic *untold[LISTS]; /* per list, the first topic that was not sent to the peer; may be NULL */
   bool is_told;    /* all names have been sent to the peer once */
   size_t names;    /* number of names that the peer wants */
@@ -93,7 +93,7 @@ typedef struct local_client {
   peer *peers;
   peer *at[PEERS_MAX]; /* indexed by place */
   places unknown; /* peers that joined earlier and have not announced their names yet */
-  places offering; /* peers that are being sent the retained values for a prefix */
+  places offering; /* peers to which the retained values for a prefix are currently being sent */
   uint64_t head, oldest; /* copies of the values on the board */
   uint64_t told;         /* number of changes of names that the list of topics includes */
   uint64_t peer_numbers;
@@ -102,9 +102,7 @@ typedef struct local_client {
 
   /* Only the client's thread uses these fields. */
   group group;
-  /* Unwanted names are sent before wanted names. A peer that is slow to read them therefore never
-   * counts more names for this client than the client is allowed to have. */
-  topic_list lists[LISTS];
+  topic_list lists[LISTS];   /* names that may have to be sent to peers, by last change */
   uint64_t listings;         /* number of changes of these lists */
   unsigned char *payload;    /* buffer for the payload that is being delivered */
   size_t payload_size;

@@ -72,6 +72,7 @@ static bool is_valid(const message *m, size_t size, int files) {
   if (files != (is_hello ? 1 : 0) || m->place >= PEERS_MAX) return false;
   if (!has_name && !is_hello) return text == 0;
   if (has_name && m->place > 2) return false;
+  if (has_name && m->place == 2 && text > 0 && m->text[0] != '*') return false;
   /* The last byte must be the only NUL. */
   if (text == 0 || memchr(m->text, '\0', text) != m->text + text - 1) return false;
   return is_hello ? text <= NAME_SHOWN + 1 : text > 1;

@@ -150,6 +150,7 @@ static void unlist(local_client *c, topic *t) {
   *(t->previous == NULL ? &list->first : &t->previous->next) = t->next;
   *(t->next == NULL ? &list->last : &t->next->previous) = t->previous;
   t->list = NULL;
+  --list->count;
 }
 
 /* Called under the lock. Moves a topic to the end of one of the lists, so that its change is
@@ -160,6 +161,7 @@ static void list_last(local_client *c, topic *t) {
   peer *p;
   if (t->list != NULL) unlist(c, t);
   t->list = list;
+  ++list->count;
   t->listing = ++c->listings;
   t->previous = list->last;
   t->next = NULL;
@@ -186,8 +188,9 @@ static void note_names(local_client *c, names *all) {
   }
 }
 
-/* Returns the `listing` of the first unwanted topic that has not been announced to all peers.
- * Ignores peers whose hello has not arrived, because nothing has been announced to them yet. */
+/* Returns the `listing` of the first unwanted topic that has not been announced to all peers, or
+ * UINT64_MAX if there is none. Ignores peers whose hello has not arrived, because nothing has been
+ * announced to them yet. */
 static uint64_t first_untold(const local_client *c) {
   uint64_t first = UINT64_MAX;
   const peer *p;
@@ -240,35 +243,45 @@ static uint32_t kind_of(const local_client *c, const topic *t) {
   return t->all == &c->base.names ? 0 : t->all == &c->base.answered ? 1 : 2;
 }
 
-/* Announces the name of a topic. Skips a name that has changed again, because its topic will be
- * appended to a list again. If the name were announced both now and later, the peer would send the
- * name's retained values twice. */
+/* Announces the name of a topic. Skips a name that has changed again, unless it is unwanted before
+ * and after the change, because its topic will be appended to a list again. If a wanted name were
+ * announced both now and later, the peer would send the name's retained values twice. */
 static bool say_name(local_client *c, peer *p, topic *t) {
   const bool is_wanted = t->list == &c->lists[WANTED];
-  bool has_changed;
+  bool is_skipped;
   pthread_mutex_lock(&c->base.lock);
-  has_changed = t->name->is_changed;
+  is_skipped = t->name->is_changed && (is_wanted || t->name->is_wanted);
   pthread_mutex_unlock(&c->base.lock);
-  if (has_changed) return true;
+  if (is_skipped) return true;
   if (!say(p, is_wanted ? MESSAGE_WANT : MESSAGE_UNWANT, kind_of(c, t), 0, t->name->text, -1))
     return false;
   if (is_wanted && !p->is_told) places_add(&t->told_to, p->place);
   return true;
 }
 
+/* Returns the list whose first untold topic is announced next to the peer. Topics are announced in
+ * the order of their last change. However, if there are more than NAMES_MAX unwanted topics, they
+ * are announced first. Otherwise, a peer that reads slowly could count too many removed names in
+ * addition to the wanted names, and would disconnect this client. */
+static int next_list(const local_client *c, const peer *p) {
+  const topic *unwanted = p->untold[UNWANTED], *wanted = p->untold[WANTED];
+  if (unwanted == NULL || wanted == NULL) return wanted == NULL ? UNWANTED : WANTED;
+  return c->lists[UNWANTED].count > NAMES_MAX || unwanted->listing < wanted->listing ? UNWANTED
+                                                                                     : WANTED;
+}
+
 /* Sends all pending messages. Sends names only after the peer's hello has arrived, because the
  * hello contains the position where the peer's ring begins. */
 static bool tell(local_client *c, peer *p) {
-  int i;
+  topic **next = &p->untold[next_list(c, p)];
   if (!p->has_hello) {
     p->has_hello = say(p, MESSAGE_HELLO, p->place, p->start, c->options.name, c->memory_file);
-    p->greeted_at = now_ns();
+    if (p->has_hello || p->greeted_at == 0) p->greeted_at = now_ns();
   }
   if (!p->has_hello || !p->is_met) return p->has_hello;
-  for (i = 0; i < LISTS; ++i) {
-    for (; p->untold[i] != NULL; p->untold[i] = p->untold[i]->next) {
-      if (!say_name(c, p, p->untold[i])) return false;
-    }
+  for (; *next != NULL; next = &p->untold[next_list(c, p)]) {
+    if (!say_name(c, p, *next)) return false;
+    *next = (*next)->next;
   }
   if (p->owes_sync && !say(p, MESSAGE_SYNC, 0, c->told, NULL, -1)) return false;
   p->is_told = true;
@@ -372,22 +385,22 @@ static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
 }
 
 /* Prepares to send the retained values for a prefix that the peer has announced. The peer does not
- * need the values of names that it already wanted. Called under the lock. */
+ * need the values of names that it already wanted, whatever their prefixes. Called under the
+ * lock. */
 static void begin_offering(local_client *c, const peer *p, const known_name *prefix) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
     topic *t = name->subscription;
-    if (t != NULL && names_begins_with(name->text, prefix) && is_wanted_by(c, t, p, prefix))
-      places_add(&t->offered_to, p->place);
+    if (t != NULL && is_wanted_by(c, t, p, prefix)) places_add(&t->offered_to, p->place);
   }
   places_add(&c->offering, p->place);
 }
 
-/* Sends the retained values of all names that the peer wants, or only of names with a prefix if
- * `prefix` is not NULL. Skips names in whose `offered_to` the peer is. Returns false if the ring
- * currently has no room for some of the values. Until this function has succeeded, publications of
- * the other names are preceded by their retained values (see find_addressees()). Called under the
- * lock. */
+/* Sends the retained values of all names that the peer wants, or, if `prefix` is not NULL, of all
+ * names that begin with this prefix. Skips names whose `offered_to` contains the peer. Returns
+ * false if the ring currently has no room for some of the values. Until this function has
+ * succeeded, the first publication of a name that was neither skipped nor sent is preceded by the
+ * name's retained values (see find_addressees()). Called under the lock. */
 static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *prefix) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
@@ -403,8 +416,8 @@ static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name
   return true;
 }
 
-/* Called under the lock for a prefix that the peer wants, possibly several times until there is
- * room. An unknown peer receives the values when it has announced all its names. */
+/* Called under the lock for a prefix that the peer wants, and again if there was no room. An
+ * unknown peer receives the values when it has announced all its names. */
 static bool give_kept_of_prefix(local_client *c, const peer *p, const known_name *prefix) {
   if (places_have(&c->unknown, p->place)) return true;
   if (!places_have(&c->offering, p->place)) begin_offering(c, p, prefix);

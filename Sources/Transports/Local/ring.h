@@ -24,8 +24,8 @@ bool ring_make_room(local_client *c, size_t bytes, bool may_drop);
 /* Makes room according to the option `overflow`. May wait until the time `until`, and releases the
  * lock while it waits. */
 multicast_status ring_get_room(local_client *c, size_t bytes, uint64_t until);
-/* Write entries: a letter, or the values of a topic other than `except`. The caller must have made
- * room for letter_size() or topic_kept() bytes. */
+/* Write entries: a letter, or all values of a topic except the value `except`. The caller must have
+ * made room for letter_size() or topic_kept() bytes. */
 void ring_write(local_client *c, const letter *l, const places *readers);
 void ring_write_kept(local_client *c, const topic *t, const value *except, const places *readers);
 /* Publishes the new head, and wakes readers. */

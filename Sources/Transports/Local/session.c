@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #ifndef HELLO_NS
-#define HELLO_NS 1000000000 /* a greeted process must send its hello within this time */
+#define HELLO_NS 1000000000 /* a process must reply to this client's hello within this time */
 #endif
 
 enum {
@@ -152,7 +152,7 @@ static void remove_peer(local_client *c, peer *p) {
  * find its connection closed and reconnect in reach_again(). The program notices nothing, because
  * the arrival of the peer has not been reported yet. */
 static bool may_be_silent(const peer *p) {
-  return p->has_hello && !p->is_met && p->file[0] == '\0' && !p->has_ended;
+  return p->greeted_at != 0 && !p->is_met && p->file[0] == '\0' && !p->has_ended;
 }
 
 static bool is_silent(local_client *c, peer *p) {

@@ -20,6 +20,7 @@ typedef struct value {
 /* A list of topics that may have to be announced to peers, in order of their last change. */
 typedef struct topic_list {
   struct topic *first, *last;
+  size_t count;
 } topic_list;
 
 /* The field `subscription` of a known_name points to a topic. A name has separate topics for
@@ -28,7 +29,7 @@ typedef struct topic {
   const known_name *name;
   /* Protected by the lock. */
   places wanted_by; /* the peers that have observers of the name, or answer its questions */
-  places offered_to; /* unknown peers and peers in `offering` that need no more of the values */
+  places offered_to; /* the unknown peers and the peers in `offering` that do not need the values */
   value *values;
   /* Only the client's thread uses these fields. */
   topic_list *list; /* the list that contains the topic, or NULL */

@@ -6,12 +6,6 @@
 /* Of every 256 allocations, approximately this many fail. */
 static int failing;
 static const int rates[] = {4, 32, 100, 200};
-static __thread uint64_t random_state;
-
-static uint32_t draw(uint32_t below) {
-  random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)(random_state >> 33) % below;
-}
 
 static void *allocate_sometimes(void *context, size_t size, size_t alignment) {
   size_t *block = NULL;
@@ -77,7 +71,7 @@ TEST(random_failures_of_allocations_keep_no_memory) {
   enum { SEEDS = 20 };
   int64_t bytes = 0;
   use_allocator_that_fails();
-  random_state = 1;
+  seed_of_draw = 1;
   for (int sweep = 0; sweep < 2 || bytes != allocated_bytes; ++sweep) {
     CHECK(sweep < 8);
     bytes = allocated_bytes;
@@ -187,7 +181,7 @@ static void operate_once(void) {
 }
 
 static void *operate_often(void *seed) {
-  random_state = (uint64_t)(uintptr_t)seed;
+  seed_of_draw = (uint64_t)(uintptr_t)seed;
   for (int i = 0; i < STEPS; ++i) operate_once();
   return NULL;
 }

@@ -151,6 +151,13 @@ static void sleep_ms(int milliseconds) {
   }
 }
 
+__thread uint64_t seed_of_draw = 1;
+
+uint32_t draw(uint32_t below) {
+  seed_of_draw = seed_of_draw * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+  return (uint32_t)(seed_of_draw >> 33) % below;
+}
+
 void pause_ms(int milliseconds) {
   int times = 1;
   sleep_ms(milliseconds);

@@ -45,6 +45,7 @@ static const packet packets[] = {
     {true, MESSAGE_HELLO, 0, 2, "n", 1},   {true, MESSAGE_WANT, 0, 0, "", 0},
     {true, MESSAGE_WANT, 0, 1, "", 0},     {true, MESSAGE_WANT, 0, 1, "n", 0},
     {true, MESSAGE_WANT, 3, 2, "n", 0},    {true, MESSAGE_UNWANT, 3, 2, "n", 0},
+    {true, MESSAGE_WANT, 2, 2, "n", 0},    {true, MESSAGE_UNWANT, 2, 2, "n", 0},
     {true, MESSAGE_WANT, 0, 4, "a\0b", 0}, {true, MESSAGE_WANT, 0, 257, long_text, 0},
     {true, MESSAGE_WANT, 0, 300, long_text, 0}, {true, MESSAGE_WANT, 0, 2, "n", 1},
     {true, MESSAGE_UNWANT, 0, 1, "", 0},   {true, MESSAGE_WAKE, 0, 2, "n", 0},

@@ -61,13 +61,6 @@ TEST(host_that_is_none_is_refused) {
 
 /* ---- Random options -------------------------------------------------------------------------- */
 
-static uint64_t random_state = 1;
-
-static uint32_t draw(uint32_t below) {
-  random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-  return (uint32_t)(random_state >> 33) % below;
-}
-
 static char long_text[70000];
 
 /* Usually returns `good`, but sometimes a random text. */

@@ -98,7 +98,7 @@ const known_name *names_next_prefix(const names *prefixes, const known_name *las
                                     const char *name) {
   const size_t shorter = last == NULL ? 0 : strlen(last->text);
   uint64_t hash = hash_with(hash_of_nothing, '*');
-  size_t size; /* of the text, which is an asterisk and `size` - 1 bytes of the name */
+  size_t size; /* of the text to find: an asterisk and the first `size` - 1 bytes of the name */
   if (prefixes->capacity == 0) return NULL;
   for (size = 1;; ++size) {
     if (size > shorter && (prefixes->sizes[size / 64] >> size % 64 & 1) != 0) {

@@ -25,7 +25,7 @@ typedef struct known_name {
 /* A hash table of names, and a list of names whose changes must be reported to the broker. */
 typedef struct names {
   known_name **buckets;
-  uint64_t sizes[5]; /* bit N is set if a stored text has N bytes, or once had */
+  uint64_t sizes[5]; /* bit N is set if a text of N bytes is or was stored */
   size_t capacity;
   size_t count;
   size_t wanted;

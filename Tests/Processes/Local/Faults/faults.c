@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 transport_options all_options(peer *p, const broker *b) {
@@ -185,6 +187,18 @@ TEST_OF_BROKER(peer_that_says_nothing_loses_its_place, NULL) {
   CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
   peer_release(&next);
   stranger_end(&s);
+}
+
+TEST_OF_BROKER(peer_that_cannot_be_greeted_loses_its_place, NULL) {
+  SCOPED peer here;
+  stranger s;
+  peer_connect_to(&here, b);
+  stranger_reach(&s, b);
+  CHECK_EQ(shutdown(s.socket, SHUT_RD), 0);
+  struct pollfd connection = {s.socket, 0, 0};
+  EVENTUALLY(poll(&connection, 1, 0) == 1 && (connection.revents & POLLHUP) != 0);
+  CHECK_EQ(LOAD(here.gone) + LOAD(here.expelled), 0);
+  close(s.socket);
 }
 
 static gate greeting = GATE_INIT;

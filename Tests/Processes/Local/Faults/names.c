@@ -180,6 +180,36 @@ static void block(peer *asker, const char *name, blocker *b) {
   gate_wait(&b->entered);
 }
 
+FUNCTION(replace_first_name, peer *p) {
+  observe(p, 2, true);
+  observe(p, 1, false);
+}
+
+/* A program that replaces an observer by another one, such as one of a prefix, misses nothing. */
+TEST_OF_BROKER(names_are_announced_in_the_order_of_their_changes, NULL) {
+  SCOPED peer here, there;
+  stranger s;
+  message m;
+  int file;
+  peer_connect_to(&here, b);
+  peer_observe(&here, "replace", DELEGATE(replace_first_name, &here));
+  observe(&here, 1, true);
+  stranger_connect(&s, b);
+  stranger_greet(&s);
+  EVENTUALLY(peer_stats(&here).joined == 1);
+  peer_connect_to(&there, b);
+  peer_meet(&there, 1);
+  CHECK_OK(peer_publish(&there, "replace", 1, NULL, 0));
+  do {
+    EVENTUALLY(message_receive(s.socket, &m, &file) == RECEIPT_MESSAGE);
+  } while (m.kind != MESSAGE_UNWANT && strcmp(m.text, "own 2") != 0);
+  CHECK_EQ(m.kind, MESSAGE_WANT);
+  EVENTUALLY(message_receive(s.socket, &m, &file) == RECEIPT_MESSAGE);
+  CHECK_EQ(m.kind, MESSAGE_UNWANT);
+  CHECK_TEXT(m.text, "own 1");
+  stranger_end(&s);
+}
+
 /* The peer reads the announcements slowly, and meanwhile all names are replaced twice. At no time
  * are there too many names. */
 TEST_OF_BROKER(names_that_are_replaced_meanwhile_are_not_too_many, NULL) {
