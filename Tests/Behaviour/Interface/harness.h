@@ -101,8 +101,8 @@ void on_another_thread(void *(*body)(void *), void *argument);
 
 void pause_ms(int milliseconds);
 
-/* draw() returns a pseudo-random number below `below`. Each thread gets the same sequence, unless it
- * changes its seed. */
+/* draw() returns a pseudo-random number below `below`. Each thread gets the same sequence, unless
+ * it changes its seed. */
 extern __thread uint64_t seed_of_draw;
 uint32_t draw(uint32_t below);
 
