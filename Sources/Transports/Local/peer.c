@@ -384,11 +384,13 @@ static bool is_wanted_by(const local_client *c, const topic *t, const peer *p,
   return is_wanted;
 }
 
-/* Prepares to send the retained values for a prefix that the peer has announced. The peer does not
- * need the values of names that it already wanted, whatever their prefixes. Called under the
- * lock. */
+/* Called under the lock when the ring has no room for some of the retained values for a prefix that
+ * the peer has announced. Until the values have been sent, publications of the names that the peer
+ * wants because of this prefix are preceded by the names' retained values (see find_addressees()).
+ * This does not apply to names that the peer already wanted, whatever their prefixes. */
 static void begin_offering(local_client *c, const peer *p, const known_name *prefix) {
   const known_name *name = names_next(&c->base.names, NULL);
+  if (places_have(&c->offering, p->place)) return;
   for (; name != NULL; name = names_next(&c->base.names, name)) {
     topic *t = name->subscription;
     if (t != NULL && is_wanted_by(c, t, p, prefix)) places_add(&t->offered_to, p->place);
@@ -397,31 +399,26 @@ static void begin_offering(local_client *c, const peer *p, const known_name *pre
 }
 
 /* Sends the retained values of all names that the peer wants, or, if `prefix` is not NULL, of all
- * names that begin with this prefix. Skips names whose `offered_to` contains the peer. Returns
- * false if the ring currently has no room for some of the values. Until this function has
- * succeeded, the first publication of a name that was neither skipped nor sent is preceded by the
- * name's retained values (see find_addressees()). Called under the lock. */
+ * names that the peer wants only because of this prefix. Skips names whose `offered_to` contains
+ * the peer. Returns false if the ring currently has no room for some of the values. Called under
+ * the lock. */
 static bool give_kept_of_wanted(local_client *c, const peer *p, const known_name *prefix) {
   const known_name *name = names_next(&c->base.names, NULL);
   for (; name != NULL; name = names_next(&c->base.names, name)) {
     topic *t = name->subscription;
     if (t == NULL || t->values == NULL || places_have(&t->offered_to, p->place) ||
-        !(prefix == NULL ? is_wanted_by(c, t, p, NULL) : names_begins_with(name->text, prefix)))
+        (prefix != NULL && !names_begins_with(name->text, prefix)) ||
+        is_wanted_by(c, t, p, prefix) != (prefix == NULL))
       continue;
-    if (!give_kept(c, t, p)) return false;
+    if (!give_kept(c, t, p)) {
+      if (prefix != NULL) begin_offering(c, p, prefix);
+      return false;
+    }
     places_add(&t->offered_to, p->place);
   }
   places_remove(&c->offering, p->place);
   leave_topics(&c->base.names, p, false);
   return true;
-}
-
-/* Called under the lock for a prefix that the peer wants, and again if there was no room. An
- * unknown peer receives the values when it has announced all its names. */
-static bool give_kept_of_prefix(local_client *c, const peer *p, const known_name *prefix) {
-  if (places_have(&c->unknown, p->place)) return true;
-  if (!places_have(&c->offering, p->place)) begin_offering(c, p, prefix);
-  return give_kept_of_wanted(c, p, prefix);
 }
 
 /* Processes the announcement of a name. Returns false if there is currently no room or memory. */
@@ -433,7 +430,8 @@ static bool heed_name(local_client *c, peer *p, const message *m) {
   p->has_tail = true;
   if (m->kind == MESSAGE_WANT)
     is_heeded = want(c, p, all, m->text) &&
-                (all != &c->base.prefixes || give_kept_of_prefix(c, p, names_find(all, m->text)));
+                (all != &c->base.prefixes || places_have(&c->unknown, p->place) ||
+                 give_kept_of_wanted(c, p, names_find(all, m->text)));
   else unwant(p, all, m->text);
   pthread_mutex_unlock(&c->base.lock);
   return is_heeded;

@@ -25,10 +25,11 @@ topic *topic_make(names *all, const char *name) {
 }
 
 void topic_drop(names *all, topic *t) {
-  known_name *known = names_find(all, t->name->text);
+  known_name *known;
   if (!places_are_none(&t->wanted_by) || !places_are_none(&t->offered_to) || t->values != NULL ||
       t->list != NULL)
     return;
+  known = names_find(all, t->name->text);
   free(t);
   known->subscription = NULL;
   if (!name_is_used(known)) names_remove(all, known);
