@@ -132,7 +132,7 @@ TEST_OF_BROKER(values_that_change_while_they_wait_for_room_arrive_once, NULL) {
   EVENTUALLY(LOAD(r.count) >= 9);
   pause_ms(A_WHILE_MS);
   CHECK_EQ(r.count, 9);
-  CHECK_EQ(calls, 3);
+  CHECK_EQ(LOAD(calls), 3);
   CHECK(!r.is_wrong);
   CHECK_EQ(r.olds[0] + r.olds[1] + r.olds[2] + r.olds[3], 2);
   for (int i = 0; i < 4; ++i) {
