@@ -173,18 +173,6 @@ static void list_last(local_client *c, topic *t) {
   }
 }
 
-/* Returns the table of the first change that has not been noted, or NULL if there is none. */
-static names *next_changed(local_client *c) {
-  names *const tables[] = {&c->base.names, &c->base.answered, &c->base.prefixes};
-  names *next = NULL;
-  for (int i = 0; i < 3; ++i) {
-    const known_name *first = tables[i]->first_change;
-    if (first != NULL && (next == NULL || first->change < next->first_change->change))
-      next = tables[i];
-  }
-  return next;
-}
-
 /* Called under the lock. */
 static void note_name(local_client *c, names *all) {
   known_name *name = names_take_change(all);
@@ -215,14 +203,13 @@ void peers_note_names(local_client *c) {
   names *all;
   pthread_mutex_lock(&c->base.lock);
   c->is_short = false;
-  while (!c->is_short && (all = next_changed(c)) != NULL) note_name(c, all);
+  while (!c->is_short && (all = client_changed(&c->base)) != NULL) note_name(c, all);
   if (!c->is_short) c->told = client_changes(&c->base);
   pthread_mutex_unlock(&c->base.lock);
 }
 
 /* Removes unwanted topics from their list once they have been announced to all peers, because they
- * need not be announced to later peers. A topic that has changed again will be moved by
- * note_name(). */
+ * need not be announced to later peers. */
 void peers_forget_names(local_client *c) {
   const uint64_t first = first_untold(c);
   topic *t = c->lists[UNWANTED].first, *next;
@@ -230,7 +217,6 @@ void peers_forget_names(local_client *c) {
   pthread_mutex_lock(&c->base.lock);
   for (; t != NULL && t->listing < first; t = next) {
     next = t->next;
-    if (t->name->is_changed) continue;
     unlist(c, t);
     topic_drop(t->all, t);
   }

@@ -136,7 +136,6 @@ void names_change(names *all, known_name *name) {
 
 known_name *names_take_change(names *all) {
   known_name *name = all->first_change;
-  if (name == NULL) return NULL;
   all->first_change = name->next_change;
   name->is_changed = false;
   return name;

@@ -55,7 +55,7 @@ const known_name *names_next_prefix(const names *prefixes, const known_name *las
                                     const char *name);
 
 void names_change(names *all, known_name *name); /* appends to the list of changes */
-known_name *names_take_change(names *all);       /* returns NULL if there is none */
+known_name *names_take_change(names *all);       /* there must be a change */
 /* Removes unused names for which the engine has no state. Called without a connection. */
 void names_forget(names *all);
 
